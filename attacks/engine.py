@@ -244,11 +244,13 @@ class Engine:
             try:
                 ask = next(flight.asking) if reply is None else flight.asking.send(reply)
             except StopIteration:
-                self._end(flight, "the search ended")
+                flight.done = ("held", "the search ended")
                 return
+            except Exception as fault:
+                raise SearchFault(f"{self.search.name} raised {type(fault).__name__}: {fault}") from fault
             flight.idle += 1
             if flight.idle > self.patience:
-                self._end(flight, f"{self.search.name} proposed nothing new in {self.patience} asks")
+                flight.done = ("held", f"{self.search.name} proposed nothing new in {self.patience} asks")
                 return
             if not isinstance(ask, Ask):
                 raise SearchFault(f"{self.search.name} yielded {type(ask).__name__}; a search yields Ask(codes)")
@@ -258,13 +260,14 @@ class Engine:
             reply = self._answers(flight)
 
     def _open_page(self, flight: _Flight, ask: Ask) -> None:
-        grid, n = flight.grid, len(ask.codes)
+        grid = flight.grid
         assert grid is not None
         try:
             texts = grid.decode(ask.codes)
             allowed = grid.legal(ask.codes)
-        except (ValueError, TypeError, IndexError) as fault:
+        except (ValueError, TypeError, IndexError, AttributeError) as fault:
             raise SearchFault(f"{self.search.name} asked about codes the grid does not have: {fault}") from fault
+        n = len(texts)
         flight.page = _Page(
             ask=ask,
             texts=texts,
@@ -419,9 +422,6 @@ class Engine:
         assert page is not None
         common = (page.allowed, page.answered, page.fooled, page.similarity, page.vectors)
         return Scored(*common, page.margin, page.score) if self.search.needs == "scores" else Answers(*common)
-
-    def _end(self, flight: _Flight, reason: str) -> None:
-        flight.done = ("held", reason)
 
     # --- the end of an attack -----------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ def _against(scores: Floats, label: int) -> Floats:
 
 @dataclass(frozen=True)
 class Misclassify:
-    """Any label but the true one. A tie for the first place is not a success."""
+    """Any label but the true one. The label of a tie is its first class, as for a victim that gives labels only."""
 
     @property
     def name(self) -> str:
@@ -45,8 +45,7 @@ class Misclassify:
             fooled = np.array(rows).astype(np.int64).reshape(-1) != true
             return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))
         scores = _classes(rows, true, "true class")
-        margin = _against(scores, true)
-        return Verdict(margin > 0, margin, 1 - scores[:, true])
+        return Verdict(scores.argmax(1) != true, _against(scores, true), 1 - scores[:, true])
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,7 @@ class Target:
             fooled = np.array(rows).astype(np.int64).reshape(-1) == self.label
             return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))
         scores = _classes(rows, self.label, "target class")
-        margin = -_against(scores, self.label)
-        return Verdict(margin > 0, margin, scores[:, self.label])
+        return Verdict(scores.argmax(1) == self.label, -_against(scores, self.label), scores[:, self.label])
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Verdict:
     """What a goal says of n replies."""
 
     fooled: Bools
-    margin: Floats  # above 0 exactly where fooled
+    margin: Floats  # how far past the boundary: 0 on it, above 0 only where fooled
     score: Floats  # what published attacks push up: 1 - p(true class), p(target class), or the distance moved
 
 

@@ -181,7 +181,7 @@ def make_network(vectors: torch.Tensor, dropout: float = 0.0) -> torch.nn.Module
     class Network(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.vectors = nn.Embedding(*vectors.shape, padding_idx=PAD, _weight=vectors.clone())
+            self.vectors = nn.Embedding(vectors.shape[0], vectors.shape[1], padding_idx=PAD, _weight=vectors.clone())
             self.windows = nn.ModuleList([nn.Conv1d(vectors.shape[1], FILTERS, size) for size in WINDOWS])
             self.drop = nn.Dropout(dropout)
             self.linear = nn.Linear(FILTERS * len(WINDOWS), len(LABELS))
