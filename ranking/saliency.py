@@ -10,39 +10,45 @@ from numpy.typing import NDArray
 from ..attacks.types import UNKNOWN, Ask, Codes, Floats, Grid, Ordering, Ranking, Reply
 from .probes import probes
 
-Weighed = tuple[NDArray[np.int64], NDArray[np.int16], bool]  # order of slots, best choice per slot, fooled already
 
-
-def single_swaps(grid: Grid, order: NDArray[np.int64]) -> Codes:
+def single_swaps(grid: Grid, slots: NDArray[np.int64]) -> Codes:
     """Every text with one word replaced, slot by slot in the given order."""
-    slots = np.repeat(order, grid.sizes[order])
-    codes = np.zeros((len(slots), len(grid.sizes)), np.int16)
-    first = np.concatenate([[0], np.cumsum(grid.sizes[order])[:-1]])
-    codes[np.arange(len(slots)), slots] = np.arange(len(slots)) - np.repeat(first, grid.sizes[order]) + 1
+    sizes = grid.sizes[slots]
+    rows = np.arange(sizes.sum())
+    codes = np.zeros((len(rows), len(grid.sizes)), np.int16)
+    codes[rows, np.repeat(slots, sizes)] = rows - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
     return codes
 
 
-def weigh(grid: Grid, stop: bool) -> Generator[Ask, Reply, Weighed]:
-    """Saliencies, then all single swaps, the most salient slots first. With `stop`, a swap that fools ends it."""
-    n = len(grid.sizes)
-    clean = yield Ask(np.zeros((1, n), np.int16))  # known already: costs nothing
-    base = clean.score[0]
+def saliencies(grid: Grid) -> Generator[Ask, Reply, tuple[float, Floats]]:
+    """The score of the clean text, and how much each slot adds to it when its word is unknown."""
+    clean = yield Ask(np.zeros((1, len(grid.sizes)), np.int16))  # known already: costs nothing
     unknown = yield Ask(probes(grid, UNKNOWN))
-    saliency: Floats = unknown.score - base
-    codes = single_swaps(grid, np.argsort(-saliency, kind="stable"))
-    answers = yield Ask(codes, until_fooled=stop)
-    gain, choice = np.full(n, -np.inf), np.zeros(n, np.int16)
+    return clean.score[0], unknown.score - clean.score[0]
+
+
+def weights(saliency: Floats, gain: Floats) -> Floats:
+    """Softmax of the saliencies times the gain; -inf where no gain is known."""
+    share = np.exp(saliency - saliency.max())
+    known = np.isfinite(gain)
+    return np.where(known, share / share.sum() * np.where(known, gain, 0), -np.inf)
+
+
+def weigh(grid: Grid) -> Generator[Ask, Reply, tuple[NDArray[np.int64], Codes]]:
+    """The order of the slots by weight, and the best substitute of each, after asking about every candidate."""
+    base, saliency = yield from saliencies(grid)
+    codes = single_swaps(grid, np.arange(len(grid.sizes)))
+    answers = yield Ask(codes)
     slots = codes.argmax(1)
+    gain, choice = np.full(len(grid.sizes), -np.inf), np.zeros(len(grid.sizes), np.int16)
     for row in np.argsort(answers.score, kind="stable"):  # the best of a slot comes last and stays
         if answers.answered[row]:
             gain[slots[row]], choice[slots[row]] = answers.score[row] - base, codes[row, slots[row]]
-    weight = np.exp(saliency - saliency.max())
-    product = np.where(np.isfinite(gain), weight / weight.sum() * np.where(np.isfinite(gain), gain, 0), -np.inf)
-    return np.argsort(-product, kind="stable"), choice, bool(stop and answers.fooled.any())
+    return np.argsort(-weights(saliency, gain), kind="stable"), choice
 
 
 def _run(grid: Grid, rng: np.random.Generator) -> Ordering:
-    order, _, _ = yield from weigh(grid, stop=False)
+    order, _ = yield from weigh(grid)
     return order
 
 

@@ -6,7 +6,7 @@ from ..attacks.types import Search
 from ..ranking import RANKINGS
 from .greedy import greedy
 from .restore import restore
-from .weighted import weighted
+from .weighted import weighted, weighted_whole
 
 SEARCHES: dict[str, Search] = {
     search.name: search
@@ -14,8 +14,8 @@ SEARCHES: dict[str, Search] = {
         *(greedy(ranking) for ranking in RANKINGS.values()),
         greedy(RANKINGS["deletion"], whole_slots=True),
         greedy(RANKINGS["saliency"], whole_slots=True),
-        weighted(),
-        weighted(stop=False),
+        weighted,
+        weighted_whole,
         restore(),
     )
 }
