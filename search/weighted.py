@@ -13,7 +13,8 @@ def _steps(order: NDArray[np.int64], choice: Codes) -> Codes:
     """The first substitute, the first two, the first three, ... in the given order."""
     codes = np.zeros((len(order), len(choice)), np.int16)
     codes[:, order] = np.where(np.tri(len(order), dtype=bool), choice[order], 0)
-    return codes[(np.diff(codes, axis=0, prepend=0) != 0).any(1)]  # a slot may have no choice
+    moved = (np.diff(codes, axis=0, prepend=np.int16(0)) != 0).any(1)  # a slot may have no choice
+    return np.asarray(codes[moved], np.int16)
 
 
 def _whole(grid: Grid, rng: np.random.Generator) -> Asking:

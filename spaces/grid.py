@@ -75,7 +75,7 @@ class WordGrid:
 
     def changes(self, code: Codes) -> list[Change]:
         """What one code does, in reading order; a dropped word becomes the empty string."""
-        if code.ndim != 1:
+        if code.shape != (len(self.slots),):
             raise ValueError(f"changes takes one code, int16[{len(self.slots)}], got {code.dtype}{list(code.shape)}")
         self._check_range(code[None])
         found = []
@@ -96,9 +96,10 @@ class WordGrid:
         for code, changed in zip(codes, self.decode(codes), strict=True):
             old, new = list(self.text), list(changed)
             for field, (start, end) in self._spans(np.flatnonzero(code).tolist(), (words - 1) // 2).items():
-                tail = len(old[field]) - end
-                # A dropped word takes a space with it, which may lie outside the window: hence max.
-                new[field] = new[field][start : max(start, len(new[field]) - tail)]
+                # A dropped word takes a space with it, which may lie outside the window.
+                edges = [self._drops[p] for p in np.flatnonzero(code == DROP) if self.slots[p].field == field]
+                first, last = min([start, *(a for a, _ in edges)]), max([end, *(b for _, b in edges)])
+                new[field] = new[field][first : len(new[field]) - (len(old[field]) - last)]
                 old[field] = old[field][start:end]
             before.append(tuple(old))
             after.append(tuple(new))

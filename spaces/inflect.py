@@ -19,6 +19,7 @@ VERBS = {
     "have": ("has", "had", "had"),
     "bear": ("bears", "bore", "borne"),
     "beat": ("beats", "beat", "beaten"),
+    "behold": ("beholds", "beheld", "beheld"),
     "come": ("comes", "came", "come"),
     "become": ("becomes", "became", "become"),
     "overcome": ("overcomes", "overcame", "overcome"),
@@ -31,30 +32,52 @@ VERBS = {
     "sink": ("sinks", "sank", "sunk"),
     "shrink": ("shrinks", "shrank", "shrunk"),
     "thrive": ("thrives", "thrived", "thrived"),
+    "dive": ("dives", "dived", "dived"),
+    "melt": ("melts", "melted", "melted"),
+    "spit": ("spits", "spat", "spat"),
+    "swell": ("swells", "swelled", "swollen"),
+    "underlie": ("underlies", "underlay", "underlain"),
+    "underwrite": ("underwrites", "underwrote", "underwritten"),
 }
 # fmt: off
 # The past is the lemma itself: nothing for WordNet to list.
 SAME_PAST = frozenset({
-    "bet", "burst", "cast", "cost", "cut", "forecast", "hit", "hurt", "let", "put", "quit", "read", "rid", "set",
-    "shed", "shut", "slit", "split", "spread", "thrust", "upset", "wet",
+    "beset", "bet", "broadcast", "burst", "cast", "cost", "cut", "forecast", "hit", "hurt", "input", "inset", "let",
+    "miscast", "misread", "offset", "outbid", "output", "overbid", "overspread", "proofread", "put", "quit", "read",
+    "recast", "reread", "reset", "rid", "set", "shed", "shut", "slit", "split", "spread", "sublet", "telecast", "thrust",
+    "typecast", "typeset", "underbid", "undercut", "upset", "wet",
 })
-# WordNet lists learnt, blest and the like, but the form in -ed is commoner.
+# WordNet lists learnt, wrought and the like, but the form in -ed is commoner.
 RATHER_ED = frozenset({
-    "address", "bless", "burn", "bypass", "curse", "dream", "gild", "gird", "grip", "ken", "lean", "leap", "learn",
-    "misspell", "overpass", "overspill", "pen", "smell", "spell", "spill", "spoil", "transfix", "unlearn",
+    "abide", "address", "bless", "burn", "bypass", "chide", "clothe", "curse", "dream", "gild", "gird", "grip", "heave",
+    "ken", "lean", "leap", "learn", "misspell", "overpass", "overspill", "pen", "ski", "smell", "spell", "spill", "spoil",
+    "squeegee", "stave", "transfix", "unclothe", "unlearn", "upheave", "work",
 })
 NO_PLURAL = frozenset({
     "aircraft", "deer", "fish", "means", "moose", "salmon", "series", "sheep", "shrimp", "species", "swine", "trout",
 })
+# A ch that sounds like k takes -s.
+HARD_CH = frozenset({
+    "biotech", "czech", "diptych", "epoch", "eunuch", "hierarch", "loch", "matriarch", "monarch", "oligarch", "patriarch",
+    "stomach", "tech", "triptych",
+})
+NO_DEGREES = frozenset({
+    "best", "fun", "grown", "halfway", "hind", "ill", "just", "least", "most", "off", "real", "right", "worst", "wrong",
+})
 # fmt: on
-NO_DEGREES = frozenset({"best", "fun", "ill", "just", "least", "most", "real", "right", "worst", "wrong"})
+DEGREES = {"far": ("farther", "farthest"), "many": ("more", "most"), "well": ("better", "best")}
+KEEPS_E = frozenset({"binge", "dinge", "singe", "swinge", "tinge"})  # singeing is not singing
+# mothers-in-law, men of letters, passers-by: the first word takes the plural
+HEAD_FIRST = regex.compile(
+    r"(.+?)( (?:of|de|in) .+|-(?:of|de|in)-[^ ]+|-at-(?:arms|law))|(hanger|looker|passer|runner)(-(?:by|on|up))"
+)
 MAN_PLURALS = ("human", "german", "roman", "norman", "ottoman", "shaman", "talisman", "caiman")  # these take -s
 OES = frozenset(("echo", "embargo", "hero", "mosquito", "potato", "tomato", "torpedo", "veto", "volcano"))
 # Where the listed plural is the everyday one. Others are learned variants (formulae) or archaic (brethren).
-STRONG_PLURAL = regex.compile(r".*(?:[^f]fe?|ouse|foot|tooth|goose|child|is|enon|erion)|ox")
+STRONG_PLURAL = regex.compile(r".*(?:[^f]fe?|ouse|foot|tooth|goose|child|[sx]is|testis|enon|erion)|ox")
 SIBILANT = ("s", "x", "z", "ch", "sh")
 VOWEL_GROUP = regex.compile("i(?=[ao])|[aeiouy]+")
-CVC = regex.compile(r"(?:qu|[^aeiou])*[aeiou][^aeiouwxy]")  # one short syllable: the last consonant doubles
+CVC = regex.compile(r"(?:.+-)?y?(?:qu|[^aeiouy])*[aeiou][^aeiouwxy]")  # one short syllable: the last consonant doubles
 
 
 def inflect(lemma: str, tag: str) -> str | None:
@@ -62,6 +85,9 @@ def inflect(lemma: str, tag: str) -> str | None:
     if tag not in INFLECTED:
         return lemma
     if tag == "NNS":
+        if match := HEAD_FIRST.fullmatch(lemma):
+            head, rest = filter(None, match.groups())
+            return f"{inflect(head, tag)}{rest}"
         first, _, head = lemma.rpartition(" ")
         return f"{first} {_plural(head)}".strip()
     if tag.startswith("JJ"):
@@ -77,7 +103,9 @@ def guess(word: str, lemma: str, pos: str) -> str:
     if pos == "n":
         return "NNS"
     if pos == "v":
-        return "VBG" if word.endswith("ing") else "VBZ" if word.endswith("s") and lemma != "be" else "VBD"
+        if lemma == "be":
+            return {"am": "VBP", "are": "VBP", "is": "VBZ", "being": "VBG", "been": "VBN"}.get(word, "VBD")
+        return "VBG" if word.endswith("ing") else "VBZ" if word.endswith("s") else "VBD"
     if pos == "a":
         return "JJS" if word.endswith("st") else "JJR"
     return ""
@@ -86,7 +114,7 @@ def guess(word: str, lemma: str, pos: str) -> str:
 def _plural(noun: str) -> str:
     if noun in NO_PLURAL:
         return noun
-    if noun.endswith("man") and not noun.endswith(MAN_PLURALS):
+    if noun.endswith("man") and not noun.lower().endswith(MAN_PLURALS):
         return noun[:-2] + "en"
     listed = _listed("noun").get(noun, ())
     if listed and STRONG_PLURAL.fullmatch(noun):
@@ -99,7 +127,9 @@ def _plural(noun: str) -> str:
 
 
 def _with_s(word: str) -> str:
-    if word.endswith("y") and word[-2:-1] not in "aeiou":
+    if word in HARD_CH or word.endswith("-by"):
+        return word + "s"
+    if word.endswith("quy") or (word.endswith("y") and word[-2:-1] not in "aeiou"):
         return word[:-1] + "ies"
     if word.endswith(SIBILANT) or (word.endswith("o") and word[-2:-1] not in "aeiou"):
         return word + "es"
@@ -113,6 +143,8 @@ def _verb(verb: str, tag: str) -> str:
     if tag == "VBZ":
         return next((form for form in listed if form.endswith("zzes")), _with_s(verb))
     if tag == "VBG":
+        if verb in KEEPS_E:
+            return verb + "ing"
         # Both travelling and traveling are English; WordNet lists the first.
         return next((form for form in listed if form.endswith("ing") and len(form) > len(verb) + 1), _with_ing(verb))
     if verb in SAME_PAST:
@@ -160,10 +192,11 @@ def _doubled(word: str) -> str:
 def _graded(adjective: str, ending: str) -> str | None:
     if adjective in NO_DEGREES:
         return None
-    listed = [form for form in _listed("adj").get(adjective, ()) if form != adjective]
-    if listed:
-        wanted = [form for form in listed if form.endswith("st") == (ending == "est")]
-        return wanted[0] if wanted else None
+    if adjective in DEGREES:
+        return DEGREES[adjective][ending == "est"]
+    wanted = [form for form in _listed("adj").get(adjective, ()) if form.endswith("st") == (ending == "est")]
+    if wanted:
+        return wanted[0]
     short = len(VOWEL_GROUP.findall(adjective.removesuffix("e"))) == 1
     if adjective.endswith("y") and adjective[-2:-1] not in "aeiou":
         # happy, but neither manly in -ly (more likely is as good) nor wobbly words of three syllables
@@ -186,5 +219,6 @@ def _listed(kind: str) -> dict[str, list[str]]:
     for line in (Path(fetch("wordnet")) / f"{kind}.exc").read_text(encoding="utf-8").splitlines():
         form, *lemmas = line.split()
         for lemma in lemmas:
-            forms[lemma].append(form)
+            if form != lemma:
+                forms[lemma].append(form)
     return dict(forms)

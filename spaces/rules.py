@@ -135,7 +135,7 @@ class ShareChanged:
 
     @property
     def name(self) -> str:
-        return f"share({self.share:g})"
+        return f"share({float(self.share)!r})"  # every digit: two shares must not have one name
 
 
 Rule = SlotRule | ShareChanged

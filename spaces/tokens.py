@@ -9,7 +9,7 @@ import regex
 # A letter or digit, its combining marks, and apostrophes or hyphens that have a letter on both sides.
 PLAIN = r"[\p{L}\p{N}][\p{L}\p{N}\p{M}]*(?:['’\-][\p{L}\p{N}][\p{L}\p{N}\p{M}]*)*+"
 # Film reviews are full of <br />, and WordNet knows Br as bromine: names of tags and entities are not words.
-MARKUP = r"</?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>|&(?:\#[0-9]{1,7}|[a-zA-Z]{2,8});"
+MARKUP = r"</?[a-zA-Z][a-zA-Z0-9]*(?:\s[^<>]*)?/?>|&(?:\#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6})|[a-zA-Z][a-zA-Z0-9]{1,7});"
 WORD = regex.compile(PLAIN)
 SCAN = regex.compile(f"(?:{MARKUP})(*SKIP)(*FAIL)|{PLAIN}")
 

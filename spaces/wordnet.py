@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .casing import in_case
 from .inflect import INFLECTED, guess, inflect
 from .rules import Field
 from .tags import part_of_speech
@@ -47,7 +48,7 @@ class WordNet:
             found = known.get(key)
             if found is None:
                 found = known[key] = tuple(dict.fromkeys(self._find(*key)))
-            answers.append(_in_case(word, lower, found))
+            answers.append(in_case(word, lower, found))
         return answers
 
     def _find(self, word: str, tag: str) -> Iterator[str]:
@@ -90,20 +91,6 @@ class WordNet:
         if " " in name:
             return self.phrases and all(map(is_word, name.split()))
         return is_word(name)
-
-
-def _in_case(word: str, lower: str, found: tuple[str, ...]) -> tuple[str, ...]:
-    """Candidates in the word's case. Names (Earth, TV) stand in for words written with a capital only."""
-    if word == lower:
-        kept = [other for other in found if other == other.lower()]
-        return found if len(kept) == len(found) else tuple(kept)
-    if len(word) > 1 and word == word.upper():
-        cased = (other.upper() for other in found)
-    elif word[0] != lower[0]:
-        cased = (other[0].upper() + other[1:] for other in found)
-    else:
-        cased = (other for other in found)  # iPhone: nothing to imitate
-    return tuple(other for other in dict.fromkeys(cased) if other != word)
 
 
 @cache

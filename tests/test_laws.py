@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from scrimp import RECIPES, SEARCHES, SPACES, Ask, Example, Search, attack, load_victim
 from scrimp.attacks.account import Account, Cashier
 from scrimp.attacks.engine import Engine
+from scrimp.attacks.record import Record
 from scrimp.attacks.replies import ReplyStore
 from scrimp.attacks.types import Asking, Grid
 from scrimp.spaces.grid import WordGrid
@@ -198,7 +199,8 @@ def a_crash_loses_nothing_paid(search: Search, world: World) -> None:
 
     victim = Mortal(world.seed, world.victim(search).gives)
     store = ReplyStore(":memory:")
-    done, lives = {}, 0
+    done: dict[str, Record] = {}
+    lives = 0
     while len(done) < world.n:
         engine = world.engine(search, victim, width=2, store=store)
         try:

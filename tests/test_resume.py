@@ -84,7 +84,8 @@ def letters(tmp_path: Path) -> Path:
 
 def test_killed_runs_end_as_an_unbroken_one(letters: Path) -> None:
     def run(out: str, fatal: int) -> int:
-        command = [sys.executable, "-c", SCRIPT, f"{letters / 'slow.py'}:predict", letters / "texts.tsv", letters / out]
+        victim, data = f"{letters / 'slow.py'}:predict", str(letters / "texts.tsv")
+        command = [sys.executable, "-c", SCRIPT, victim, data, str(letters / out)]
         return subprocess.run(command, env=os.environ | {"FATAL": str(fatal)}, check=False).returncode
 
     assert run("whole", 0) == 0
@@ -102,9 +103,9 @@ def test_killed_runs_end_as_an_unbroken_one(letters: Path) -> None:
 
 def test_killed_from_outside(tmp_path: Path) -> None:
     folder = _folder(tmp_path, REVIEWS)
-    victim, data = f"{folder / 'slow.py'}:predict", folder / "texts.tsv"
+    victim, data = f"{folder / 'slow.py'}:predict", str(folder / "texts.tsv")
     command = [sys.executable, "-m", "scrimp", "attack", "--victim", victim, "--data", data, "--recipe", "pwws"]
-    command += ["--out", folder / "broken", "--no-judge", "--width", "3", "--batch", "4"]
+    command += ["--out", str(folder / "broken"), "--no-judge", "--width", "3", "--batch", "4"]
     process = subprocess.Popen(command, env=os.environ | {"PAUSE": "0.05"}, stdout=subprocess.DEVNULL)
     while not (folder / "answered").exists():  # the first replies are in
         assert process.poll() is None

@@ -42,7 +42,7 @@ class ToyVictim:
         if found:
             total = total + self._pairs[found[0], found[-1]]
         odds = np.exp(total - total.max())
-        return np.round(odds / odds.sum(), 9)
+        return np.asarray(np.round(odds / odds.sum(), 9), np.float64)
 
     def label(self, text: Text) -> int:
         return int(self.scores(text).argmax())

@@ -29,11 +29,11 @@ EXCERPT = 200  # held-out rows that are shipped
 Row = tuple[int, str]  # label, text
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The Rotten Tomatoes sentences, each text once; a text under both labels is left out."""
+def read_rows(path: Path, source: str = "rotten_tomatoes") -> list[Row]:
+    """The reviews of one source, each text once; a text under both labels is left out."""
     file = path if path.is_file() else next(path.rglob("*.csv"))
     with file.open(encoding="utf-8", newline="") as lines:
-        rows = [(int(r["label"]), r["text"].strip()) for r in csv.DictReader(lines) if r["source"] == "rotten_tomatoes"]
+        rows = [(int(r["label"]), r["text"].strip()) for r in csv.DictReader(lines) if r["source"] == source]
     found: dict[tuple[str, ...], dict[int, str]] = {}
     for label, text in rows:
         found.setdefault(tuple(tokenise(text)), {}).setdefault(label, text)

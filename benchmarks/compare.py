@@ -1,0 +1,110 @@
+"""Recipes side by side on one victim and the same texts, in one ledger: `python -m scrimp.benchmarks.compare`.
+
+Writes one JSON record with a row per recipe and prints it as a table (--markdown for the README).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..attacks.recipes import RECIPES, recipe_named
+from ..spaces import space_named
+from ..victims import HELD_OUT, load_victim
+from .data import read_examples
+from .run import attack
+
+MEASURED = Path(__file__).parent / "measured"
+BUDGETS = (5, 10, 20, 50, 100)
+COLUMNS = {
+    "recipe": "recipe",
+    "success_rate": "fooled %",
+    "after_attack_accuracy": "accuracy left %",
+    "perturbed_pct": "words changed %",
+    "similarity_mean": "similarity (guide)",
+    "judged_mean": "similarity (judge)",
+    "charged_mean": "charged mean",
+    "charged_median": "median",
+    "charged_p95": "95 %",
+    "asked_mean": "asked mean",
+    **{f"at_{budget}": f"fooled % at {budget}" for budget in BUDGETS},
+    "wall_s": "seconds",
+}
+
+
+def compare(
+    victim: str,
+    data: str | Path,
+    recipes: Sequence[str],
+    n: int | None = None,
+    budget: int = 10_000,
+    floor: float | None = None,
+    space: str | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """One row of figures per recipe. A recipe for labels is given labels only."""
+    model = load_victim(victim)
+    examples = read_examples(data, labels=model.labels, n=n)
+    attack(model, examples[:1], recipes[0], budget=2)  # loads tagger, lexicon and encoders outside the times
+    rows = []
+    for name in recipes:
+        recipe = recipe_named(name)
+        found = attack(
+            model,
+            examples,
+            recipe,
+            budget=budget,
+            seed=seed,
+            floor=floor,
+            space=space_named(space) if space else None,
+            labels_only=recipe.search.needs == "label",
+        )
+        reached = {f"at_{at}": share for at, share in found.success_at(BUDGETS).items()}
+        rows.append({"recipe": name, "needs": recipe.search.needs} | found.summary | reached)
+        print(
+            f"{name}: {rows[-1]['success_rate']} % fooled at {rows[-1]['charged_mean']} queries", file=sys.stderr, flush=True
+        )
+    facts = {"victim": model.name, "texts": len(examples), "budget": budget, "floor": floor, "space": space, "seed": seed}
+    return facts | {"rows": rows}
+
+
+def markdown(record: dict[str, Any]) -> str:
+    """The record as a table for the README."""
+    lines = ["| " + " | ".join(COLUMNS.values()) + " |", "|" + "---|" * len(COLUMNS)]
+    for row in record["rows"]:
+        cells = [f"`{row['recipe']}`" + (" (labels)" if row["needs"] == "label" else "")]
+        for name in list(COLUMNS)[1:]:
+            value = row[name]
+            digits = 3 if name in ("similarity_mean", "judged_mean") else 1
+            cells.append("-" if value is None else f"{value:.{digits}f}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--victim", default="wordcnn-mr", help="as for `scrimp attack` (%(default)s)")
+    parser.add_argument("--data", default=HELD_OUT, help="as for `scrimp attack` (the held-out rows of the embedded victim)")
+    parser.add_argument("--n", type=int, help="the first N rows only")
+    parser.add_argument("--recipes", default=",".join(RECIPES), help="names, separated by commas (all)")
+    parser.add_argument("--space", help="the same space under every recipe")
+    parser.add_argument("--budget", type=int, default=10_000, help="(%(default)s)")
+    parser.add_argument("--floor", type=float, help="least cosine to the original, by the guide encoder")
+    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    parser.add_argument("--out", type=Path, default=MEASURED / "recipes.json", help="where the record goes (%(default)s)")
+    parser.add_argument("--markdown", action="store_true", help="print the record in --out as a table; run nothing")
+    args = parser.parse_args(arguments)
+    if not args.markdown:
+        names = [name.strip() for name in args.recipes.split(",")]
+        record = compare(args.victim, args.data, names, args.n, args.budget, args.floor, args.space, args.seed)
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(markdown(json.loads(args.out.read_text())))
+
+
+if __name__ == "__main__":
+    main()
