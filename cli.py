@@ -6,13 +6,15 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .attacks.types import Goal, Space
+    from .attacks.types import Goal, Space, Victim
 
-EXAMPLES = """\
+ALLOWED = "scrimp is for testing the robustness of models you are allowed to test."
+EXAMPLES = f"""\
 examples:
   scrimp attack
       the embedded victim and held-out movie-review sentences, with the recommended recipe
@@ -23,7 +25,25 @@ examples:
   scrimp attack ... --out runs/first --resume
       go on after a crash; nothing paid for is asked again
 
-scrimp is for testing the robustness of models you are allowed to test.
+{ALLOWED}
+"""
+LIST_EXAMPLES = f"""\
+examples:
+  scrimp list
+      the names that --victim, --space and --recipe take; a recipe that needs label works without scores too
+
+{ALLOWED}
+"""
+RESOURCES_EXAMPLES = f"""\
+examples:
+  scrimp resources
+      what is here already; nothing is fetched
+  scrimp resources use minilm
+      fetch both sentence encoders now, so that a later run needs no network
+  scrimp resources all
+      fetch everything
+
+{ALLOWED}
 """
 
 
@@ -92,18 +112,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     kept.add_argument("--json", action="store_true", help="the summary as one JSON line, last on standard output")
     kept.add_argument("--show", type=int, default=5, metavar="K", help="how many word diffs to show (%(default)s)")
-    verbs.add_parser("list", help="victims, spaces, rankings, searches and recipes, one line each")
-    store = verbs.add_parser("resources", help="data and weights: what is here, where, how large, which licence")
+    parts, data = "victims, spaces, rankings, searches and recipes", "data and weights: what is here, where, how large"
+    raw = argparse.RawDescriptionHelpFormatter
+    verbs.add_parser("list", help=f"{parts}, one line each", epilog=LIST_EXAMPLES, formatter_class=raw)
+    store = verbs.add_parser("resources", help=f"{data}, which licence", epilog=RESOURCES_EXAMPLES, formatter_class=raw)
     store.add_argument("fetch", nargs="*", metavar="NAME", help="fetch these by name (`all` for everything)")
     return top
 
 
 def _attack(args: argparse.Namespace) -> int:
     from rich.console import Console
+    from rich.markup import escape
 
     from .benchmarks.data import read_examples
     from .benchmarks.run import as_victim, attack
-    from .progress import Bar, diff, show_summary
+    from .progress import Bar, diff, printable, show_summary
     from .victims import HELD_OUT, load_victim
 
     if args.trace and not args.out:
@@ -112,7 +135,7 @@ def _attack(args: argparse.Namespace) -> int:
         raise ValueError("--resume goes on with the run in a folder, so it needs --out DIR")
     console = Console(stderr=args.json)
     names = tuple(name.strip() for name in args.labels.split(",")) if args.labels else ()
-    victim = as_victim(load_victim(args.victim, labels=names, gives=args.gives), args.labels_only)
+    victim = load_victim(args.victim, labels=names, gives=args.gives)
     if args.data is None and args.victim not in ("wordcnn-mr", "imdb-spacy"):
         raise ValueError(f"--data is needed with --victim {args.victim}: a CSV, TSV, JSONL or `label text` file")
     path = HELD_OUT if args.data is None else args.data
@@ -120,7 +143,10 @@ def _attack(args: argparse.Namespace) -> int:
     if limit is not None and limit < 1:
         raise ValueError(f"--n {limit}: at least one text is needed")
     examples = read_examples(path, args.text_column, args.label_column, victim.labels, limit)
-    console.print(f"[bold]{args.recipe}[/] against [bold]{victim.name}[/], {len(examples)} texts, budget {args.budget}")
+    victim = as_victim(_reading(victim, len(examples[0].text)), args.labels_only)
+    goal, space = _goal(args, victim.labels), _space(args)
+    title = f"{args.recipe} against {victim.name}"
+    console.print(f"[bold]{escape(printable(title))}[/], {len(examples)} texts, budget {args.budget}")
     with Bar(console, len(examples)) as bar:
         results = attack(
             victim,
@@ -128,8 +154,8 @@ def _attack(args: argparse.Namespace) -> int:
             args.recipe,
             budget=args.budget,
             seed=args.seed,
-            goal=_goal(args, victim.labels),
-            space=_space(args),
+            goal=goal,
+            space=space,
             floor=args.floor,
             window=args.window,
             judge=None if args.no_judge else "minilm",
@@ -141,13 +167,12 @@ def _attack(args: argparse.Namespace) -> int:
             trace=args.trace,
             report=bar,
         )
-    for record in results.fooled[: args.show]:
+    for record in results.fooled[: max(0, args.show)]:
         console.print(diff(record, victim.labels))
     broken = [record for record in results if record.status == "error"]
     for record in broken[:3]:
-        console.print(f"[red]error[/] in {record.id}: ", end="")
-        console.print(record.reason, markup=False)
-    show_summary(console, results.summary, f"{args.recipe} against {victim.name}")
+        console.print(f"[red]error[/] in {escape(printable(f'{record.id}: {record.reason}'))}")
+    show_summary(console, results.summary, title)
     if args.out:
         results.to_csv(Path(args.out) / "results.csv")
         console.print(f"records: {Path(args.out) / 'records.jsonl'}", markup=False)
@@ -156,16 +181,25 @@ def _attack(args: argparse.Namespace) -> int:
     return 1 if len(broken) == len(results) else 0
 
 
+def _reading(victim: Victim, fields: int) -> Victim:
+    """A function victim that is given pairs reads pairs; one wrapped for a number of fields stays as it is."""
+    from .victims import Wrapped
+
+    return replace(victim, fields=fields) if isinstance(victim, Wrapped) and victim.fields == 1 else victim
+
+
 def _goal(args: argparse.Namespace, labels: Sequence[str]) -> Goal | None:
     from .attacks.goals import Shift, Target
 
+    if args.shift is not None and args.target is not None:
+        raise ValueError(f"--shift {args.shift:g} and --target {args.target}: an attack has one goal; give one of them")
     if args.shift is not None:
         return Shift(args.shift)
     if args.target is None:
         return None
     if args.target in labels:
         return Target(list(labels).index(args.target))
-    if args.target.isdigit():
+    if args.target.isdecimal() and (not labels or int(args.target) < len(labels)):
         return Target(int(args.target))
     raise ValueError(f"--target {args.target}: not a class number nor one of {', '.join(labels) or 'the names in --labels'}")
 
@@ -238,9 +272,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             code = _resources(args.fetch)
     except (ValueError, OSError, ImportError, RuntimeError) as fault:
-        print(f"scrimp: {fault}", file=sys.stderr)
+        from .progress import printable
+
+        print(f"scrimp: {printable(' '.join(str(fault).splitlines()))}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
-        print("scrimp: stopped; what is finished is kept: run the same command with --resume", file=sys.stderr)
+        kept = getattr(args, "out", None)
+        hint = "what is finished is kept: run the same command with --resume" if kept else "with --out it could be resumed"
+        print(f"scrimp: stopped; {hint}", file=sys.stderr)
         code = 130
     sys.exit(code)

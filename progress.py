@@ -53,7 +53,12 @@ class Bar:
 
 def printable(text: str) -> str:
     """Control characters made visible, so that a text cannot steer the terminal."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else f"\\x{ord(letter):02x}" for letter in text)
+    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def diff(record: Record, labels: Sequence[str] = ()) -> Styled:
@@ -65,7 +70,7 @@ def diff(record: Record, labels: Sequence[str] = ()) -> Styled:
         return str(label)
 
     shown = Styled()
-    shown.append(f"{record.id}  {name(record.label_before)} -> {name(record.label_after)}", "bold")
+    shown.append(printable(f"{record.id}  {name(record.label_before)} -> {name(record.label_after)}"), "bold")
     shown.append(f"  {record.charged} queries, {len(record.changes)} of {record.n_words} words\n", "dim")
     for number, text in enumerate(record.text):
         at = 0
@@ -82,7 +87,7 @@ def diff(record: Record, labels: Sequence[str] = ()) -> Styled:
 
 def show_summary(console: Console, summary: dict[str, Any], title: str) -> None:
     """The summary as a table of a few readable lines."""
-    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
+    table = Table(title=Styled(printable(title)), show_header=False, title_justify="left", title_style="bold")
     table.add_column(style="dim")
     table.add_column(justify="right")
 

@@ -127,4 +127,7 @@ class Cashier:
             raise ValueError(
                 f"{self.victim.name} gave {len(rows)} rows for {len(texts)} texts; it must give one row per text"
             )
+        if not np.isfinite(np.concatenate([row.ravel() for row in rows])).all():
+            at = next(place for place, row in enumerate(rows) if not np.isfinite(row).all())
+            raise ValueError(f"{self.victim.name} gave {rows[at].tolist()} for {texts[at]!r:.80}; replies must be finite")
         return rows

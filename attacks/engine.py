@@ -134,6 +134,12 @@ class Engine:
             raise ValueError(f"budget={self.budget}: the clean text costs one query, so the budget must be at least 1")
         if self.width < 1 or self.batch < 1 or self.stride < 1:
             raise ValueError(f"width={self.width}, batch={self.batch}, stride={self.stride}: each must be at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed={self.seed}: a seed is a whole number from 0")
+        if self.window is not None and self.window < 1:
+            raise ValueError(f"window={self.window}: a window holds at least 1 word; leave it out for the whole text")
+        if self.floor is not None and not -1 <= self.floor <= 1:
+            raise ValueError(f"floor={self.floor}: a floor is a cosine, between -1 and 1")
         if self.floor is not None and self.guide is None:
             raise ValueError(f"floor={self.floor} needs a guide encoder; pass guide=scrimp.spaces.use()")
         if not self.goal.accepts(self.victim.gives):
@@ -285,8 +291,7 @@ class Engine:
             flight.pending = ask
 
     def _joined(self, flight: _Flight, text: Text) -> str:
-        fields = flight.example.editable
-        return text[fields[0]] if len(fields) == 1 else "\n".join(text[i] for i in fields)
+        return "\n".join(text[field] for field in flight.example.editable if 0 <= field < len(text))
 
     def _vectors(self, encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
         cpu = time.process_time()

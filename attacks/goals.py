@@ -22,6 +22,12 @@ def _classes(rows: Sequence[NDArray[Any]], wanted: int, what: str) -> Floats:
     return scores
 
 
+def _true_class(example: Example) -> int:
+    if int(example.target) != example.target:
+        raise ValueError(f"label {example.target} is not a class: classes are whole numbers; for values use Shift(delta)")
+    return int(example.target)
+
+
 def _against(scores: Floats, label: int) -> Floats:
     others = scores.copy()
     others[:, label] = -np.inf
@@ -40,7 +46,7 @@ class Misclassify:
         return gives in ("scores", "label")
 
     def __call__(self, rows: Sequence[NDArray[Any]], example: Example, gives: Gives) -> Verdict:
-        true = int(example.target)
+        true = _true_class(example)
         if gives == "label":
             fooled = np.array(rows).astype(np.int64).reshape(-1) != true
             return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))

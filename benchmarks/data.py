@@ -7,10 +7,14 @@ import difflib
 import gzip
 import io
 import json
+import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..attacks.types import Example, Text
 
@@ -38,8 +42,12 @@ def read_examples(
         raise DataError(
             f"cannot read {path}: {fault.strerror}; give an existing CSV, TSV, JSONL or `label text` file"
         ) from fault
-    if path.suffix == ".gz":
-        raw = gzip.decompress(raw)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as fault:
+            raise DataError(f"{path} is not a whole gzip file ({fault}); copy or compress it again") from fault
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -48,19 +56,25 @@ def read_examples(
         ) from fault
     if not text.strip():
         raise DataError(f"{path} is empty; it needs at least one row with a label and a text")
-    kind = next((suffix for suffix in reversed(path.suffixes) if suffix != ".gz"), "")
+    kind = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if kind in (".jsonl", ".json"):
-        rows = _json_rows(path, text)
+        rows = _json_rows(path, text, kind)
     elif kind in (".csv", ".tsv"):
-        rows = _table_rows(path, text, "," if kind == ".csv" else "\t", text_column)
+        named = text_column is not None or label_column is not None
+        rows = _table_rows(path, text, "," if kind == ".csv" else "\t", named)
     else:
         rows = _line_rows(path, text)
     return from_rows(islice(rows, n), text_column, label_column, labels, str(path))
 
 
-def _json_rows(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
-    if text.lstrip().startswith("["):
-        yield from json.loads(text)
+def _json_rows(path: Path, text: str, kind: str) -> Iterable[Any]:
+    if kind == ".json" and text.lstrip().startswith("["):
+        try:
+            yield from json.loads(text)
+        except json.JSONDecodeError as fault:
+            raise DataError(
+                f"{path}, line {fault.lineno}: not JSON ({fault.msg}); a list must hold one object per text and end with ]"
+            ) from fault
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -70,22 +84,37 @@ def _json_rows(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
                 raise DataError(f"{path}, line {number}: not JSON ({fault.msg}); each line must be one object") from fault
 
 
-def _table_rows(path: Path, text: str, mark: str, text_column: str | None) -> Iterable[Mapping[str, Any]]:
+def _table_rows(path: Path, text: str, mark: str, named: bool) -> Iterable[Mapping[str, Any]]:
     csv.field_size_limit(2**31 - 1)
-    quoting = csv.QUOTE_NONE if mark == "\t" else csv.QUOTE_MINIMAL
-    table = csv.reader(io.StringIO(text, newline=""), delimiter=mark, quoting=quoting)
-    head = next(table)
-    names = [name.strip().lower() for name in head]
-    if text_column is None and not set(names) & {*TEXT, *PAIR} and len(head) > 1:
-        fields = ["text"] if len(head) == 2 else [f"text{i}" for i in range(1, len(head))]
-        head = ["label", *fields]  # no header: label first, as in the field's files
-        table = csv.reader(io.StringIO(text, newline=""), delimiter=mark, quoting=quoting)
-    for number, row in enumerate(table, 1):
-        if not row:
-            continue
-        if len(row) != len(head):
-            raise DataError(f"{path}, row {number}: {len(row)} cells where {len(head)} were expected ({', '.join(head)})")
-        yield dict(zip(head, row, strict=True))
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if mark == "\t" else csv.QUOTE_MINIMAL
+    # strict: a quote that is never closed would swallow the rest of the file without a word
+    table = csv.reader(io.StringIO(text, newline=""), delimiter=mark, quoting=quoting, strict=True)
+    head: list[str] = []
+    number = 0
+    try:
+        for row in filter(None, table):
+            if not head:
+                head = _head(row, named)
+                if head is row:
+                    continue
+            number += 1
+            if len(row) != len(head):
+                raise DataError(
+                    f"{path}, row {number}: {len(row)} cells where {len(head)} were expected ({', '.join(head)}); "
+                    "put a cell that holds the separator in quotes, or use JSONL"
+                )
+            yield dict(zip(head, row, strict=True))
+    except csv.Error as fault:
+        raise DataError(
+            f"{path}, line {table.line_num}: not CSV ({fault}); close every quote and write a quote inside a cell twice"
+        ) from fault
+
+
+def _head(row: list[str], named: bool) -> list[str]:
+    """The first row when it names columns; otherwise names for a file without a header: label first, as in the field."""
+    if named or len(row) < 2 or {name.strip().lower() for name in row} & {*TEXT, *PAIR, *LABEL}:
+        return row
+    return ["label", *(("text",) if len(row) == 2 else PAIR)]
 
 
 def _line_rows(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
@@ -99,7 +128,12 @@ def _line_rows(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
             label, *fields = line.split(" ", 1)
         if not fields:
             raise DataError(f"{path}, line {number}: {line[:60]!r} has no text; each line must be `label text`")
-        yield {"label": label} | ({"text": fields[0]} if len(fields) == 1 else dict(zip(PAIR, fields, strict=False)))
+        if len(fields) > 2:
+            raise DataError(
+                f"{path}, line {number}: {len(fields)} texts after the label; one or two, separated by tabs, were expected: "
+                "use JSONL and --text-column for more"
+            )
+        yield {"label": label} | ({"text": fields[0]} if len(fields) == 1 else dict(zip(PAIR, fields, strict=True)))
 
 
 def _pick(row: Mapping[str, Any], wanted: str | None, usual: Sequence[str], what: str, where: str) -> str:
@@ -121,7 +155,7 @@ def _pick(row: Mapping[str, Any], wanted: str | None, usual: Sequence[str], what
 
 def _class(value: Any, labels: Sequence[str], where: str) -> int | float:
     if isinstance(value, bool) or value is None:
-        raise DataError(f"{where}: label {value!r} is neither a number nor a class name")
+        raise DataError(f"{where}: label {value!r} is neither a number nor a class name; classes are numbered from 0")
     if isinstance(value, int | float):
         number: int | float = value
     elif str(value).strip() in labels:
@@ -129,18 +163,20 @@ def _class(value: Any, labels: Sequence[str], where: str) -> int | float:
     else:
         try:
             number = float(value)
-        except ValueError:
+        except (TypeError, ValueError):
             near = difflib.get_close_matches(str(value), list(labels), 1)
             known = ", ".join(labels) if labels else "not known: pass --labels NAME,NAME,... in the victim's order"
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise DataError(f"{where}: unknown label {value!r}; the victim's classes are {known}{hint}") from None
-    if float(number).is_integer():
-        if labels and not 0 <= int(number) < len(labels):
-            raise DataError(
-                f"{where}: label {number} is out of range; the victim has {len(labels)} classes, numbered from 0"
-            )
-        return int(number)
-    return float(number)
+    if not math.isfinite(number):
+        raise DataError(f"{where}: label {value!r} is not a finite number; give every row a label, or remove the row")
+    whole = float(number).is_integer()
+    if labels and not (whole and 0 <= number < len(labels)):
+        raise DataError(
+            f"{where}: label {number} is out of range; the victim has {len(labels)} classes, numbered from 0 "
+            f"({', '.join(labels)})"
+        )
+    return int(number) if whole else float(number)
 
 
 def from_rows(
@@ -156,16 +192,19 @@ def from_rows(
     for number, row in enumerate(rows, 1):
         place = f"{where}, row {number}"
         if isinstance(row, Example):
-            example = row
+            example = _checked(row, labels, place)
         elif isinstance(row, Mapping):
             example = _from_mapping(row, number, text_column, label_column, labels, place)
         elif isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 2:
-            text = row[0] if isinstance(row[0], tuple) else (row[0],)
-            example = Example(str(number), _text(text, place), _class(row[1], labels, place), tuple(range(len(text))))
+            text = _text(row[0] if isinstance(row[0], tuple) else (row[0],), place)
+            example = Example(str(number), text, _class(row[1], labels, place), tuple(range(len(text))))
         else:
             raise DataError(f"{place}: {type(row).__name__} is not an example; give (text, label), a mapping or an Example")
         if example.id in seen:
-            raise DataError(f"{place}: id {example.id!r} stands in row {seen[example.id]} already; ids must be unique")
+            raise DataError(
+                f"{place}: id {example.id!r} stands in row {seen[example.id]} already; ids must be unique: change one, or "
+                "leave the ids out to have the rows numbered"
+            )
         seen[example.id] = number
         found.append(example)
     if not found:
@@ -176,21 +215,77 @@ def from_rows(
 def _text(values: Sequence[Any], place: str) -> Text:
     for value in values:
         if not isinstance(value, str):
-            raise DataError(f"{place}: the text is {type(value).__name__} ({value!r:.40}); it must be a string")
+            raise DataError(
+                f"{place}: the text is {type(value).__name__} ({value!r:.40}); it must be a string: fill or remove the row"
+            )
     return tuple(values)
+
+
+def _checked(example: Example, labels: Sequence[str], place: str) -> Example:
+    if not isinstance(example.id, str):
+        raise DataError(f"{place}: the id is {type(example.id).__name__} ({example.id!r:.40}); it must be a string")
+    if not isinstance(example.text, tuple):
+        raise DataError(
+            f"{place}: Example.text is {type(example.text).__name__}; it must be a tuple with one string per field: (text,)"
+        )
+    _text(example.text, place)
+    _fields(example.editable, example.text, place)
+    return replace(example, target=_class(example.target, labels, place))
 
 
 def _from_mapping(
     row: Mapping[str, Any], number: int, text_column: str | None, label_column: str | None, labels: Sequence[str], place: str
 ) -> Example:
+    by_lower = {str(name).strip().lower(): name for name in row}
     if text_column is not None:
         columns = [_pick(row, name.strip(), (), "text", place) for name in text_column.split(",")]
-    elif all(name in row for name in PAIR):
-        columns = list(PAIR)
+    elif all(name in by_lower for name in PAIR):
+        columns = [by_lower[name] for name in PAIR]
     else:
         columns = [_pick(row, None, TEXT, "text", place)]
     label = row[_pick(row, label_column, LABEL, "label", place)]
-    fields = _text([row[column] for column in columns], place)
-    editable = tuple(row.get("editable") or range(len(fields)))
-    protected = tuple((int(f), int(a), int(b)) for f, a, b in row.get("protected") or ())
-    return Example(str(row.get("id", number)), fields, _class(label, labels, place), editable, protected)
+    text = _text([row[column] for column in columns], place)
+    name = row.get("id")
+    return Example(
+        str(number) if name is None else str(name),
+        text,
+        _class(label, labels, place),
+        _fields(_cell(row, "editable", place, range(len(text))), text, place),
+        _spans(_cell(row, "protected", place, ()), text, place),
+    )
+
+
+def _cell(row: Mapping[str, Any], name: str, place: str, default: Any) -> Any:
+    """A list from its cell; a table holds it as JSON."""
+    value = row.get(name)
+    if isinstance(value, str) and value.strip():
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            raise DataError(f"{place}: {name} {value!r} is not a list; write it as JSON, e.g. [0] or [[0, 4, 9]]") from None
+    missing = value is None or isinstance(value, str) or (isinstance(value, float) and math.isnan(value))
+    return default if missing else value
+
+
+def _fields(value: Any, text: Text, place: str) -> tuple[int, ...]:
+    try:
+        fields = tuple(map(index, value if isinstance(value, Iterable) else (value,)))
+    except TypeError:
+        fields = (-1,)
+    if not all(0 <= field < len(text) for field in fields):
+        raise DataError(f"{place}: editable {value!r:.40} must list fields of the text, numbered from 0 to {len(text) - 1}")
+    return fields
+
+
+def _spans(value: Any, text: Text, place: str) -> tuple[tuple[int, int, int], ...]:
+    try:
+        spans = tuple((int(field), int(start), int(end)) for field, start, end in value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{place}: protected {value!r:.40} must list [field, start, end] character spans, e.g. [[0, 4, 9]]"
+        ) from None
+    if not all(0 <= field < len(text) and 0 <= start <= end for field, start, end in spans):
+        raise DataError(
+            f"{place}: protected {value!r:.40} must lie inside the text: fields run from 0 to {len(text) - 1}, start <= end"
+        )
+    return spans

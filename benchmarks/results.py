@@ -106,7 +106,8 @@ class Results:
     def to_csv(self, path: str | Path) -> None:
         """The same table as CSV."""
         rows = self.rows()
-        with open(path, "w", newline="", encoding="utf-8", errors="surrogatepass") as out:
+        # A lone surrogate is written as \\udXXX: one such text must not make the whole file unreadable.
+        with open(path, "w", newline="", encoding="utf-8", errors="backslashreplace") as out:
             table = csv.DictWriter(out, list(rows[0]) if rows else ["id"])
             table.writeheader()
             table.writerows(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -102,7 +101,9 @@ def attack(
     if space is not None:
         chosen = replace(chosen, space=space_named(space) if isinstance(space, str) else space)
     if floor is not None or window is not None:
-        chosen = replace(chosen, floor=chosen.floor if floor is None else floor, window=window or chosen.window)
+        chosen = replace(
+            chosen, floor=chosen.floor if floor is None else floor, window=chosen.window if window is None else window
+        )
     _check_needs(chosen, target)
     todo = as_examples(examples, target)
     guiding, judging = _encoder(guide), _encoder(judge)
@@ -146,7 +147,7 @@ def attack(
         if kept is not None:
             engine.cashier.store = ReplyStore(kept)
         if journal:
-            (journal.path.parent / "spec.json").write_text(json.dumps(asdict(spec) | {"key": spec.key}, indent=1) + "\n")
+            journal.describe(asdict(spec) | {"key": spec.key})
             records = _finished(journal, todo)
         for record in engine.run([example for example in todo if example.id not in records]):
             if journal:

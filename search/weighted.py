@@ -36,6 +36,8 @@ def _early(grid: Grid, rng: np.random.Generator) -> Asking:
             together = yield Ask(np.where(gain > 0, choice, 0).astype(np.int16)[None])
             if together.fooled[0]:
                 break
+    else:
+        gain = np.where(np.isfinite(gain), np.maximum(gain, 1e-9), gain)  # then every word, as in the paper
     order = np.argsort(-weights(saliency, gain), kind="stable")
     yield Ask(_steps(order[gain[order] > 0], choice), until_fooled=True)
 
