@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scrimp
+from scrimp.benchmarks.compare import MEASURED, markdown
 from scrimp.spaces import StopWords
 
 from .test_laws import LAWS
@@ -55,3 +57,8 @@ def test_the_readme_example_runs(
     monkeypatch.chdir(tmp_path)
     exec(compile(codes[0], "README.md", "exec"), {"__name__": "readme"})
     assert "success_rate" in capsys.readouterr().out
+
+
+def test_the_readme_shows_the_committed_record() -> None:
+    record = json.loads((MEASURED / "recipes.json").read_text())
+    assert markdown(record) in (ROOT / "README.md").read_text()

@@ -86,6 +86,7 @@ class WordCNN:
         self._vectors = vectors
         self._sizes = [len(window) for window in filters]
         self._kernel = np.concatenate(list(filters)).astype(np.float64)  # [offsets of all windows, dims, filters]
+        self._flat = np.ascontiguousarray(self._kernel.swapaxes(0, 1)).reshape(vectors.shape[1], -1)  # for one product
         self._bias, self._linear, self._offset = bias, linear.astype(np.float64), offset.astype(np.float64)
         longest = np.sqrt((vectors.astype(np.float64) ** 2).sum(1).max())
         strongest = np.sqrt((self._kernel**2).sum(1).max())
@@ -125,7 +126,8 @@ class WordCNN:
         fresh[ids] = True
         fresh &= ~self._known
         for block in np.array_split(np.flatnonzero(fresh), fresh.sum() // 1024 + 1):
-            self._table[:, block] = self._vectors[block].astype(np.float64) @ self._kernel
+            found = self._vectors[block].astype(np.float64) @ self._flat
+            self._table[:, block] = found.reshape(len(block), *self._table.shape[::2]).swapaxes(0, 1)
         self._known |= fresh
 
     def _features(self, ids: Sequence[list[int]]) -> NDArray[np.float32]:
