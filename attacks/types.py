@@ -65,8 +65,14 @@ class Goal(Protocol):
 class Grid(Protocol):
     """The texts reachable from one example. A code gives each slot a choice: 0 keeps the word, 1..size replace it."""
 
+    gain: Floats | None  # [slots, most candidates], -inf where there is none: what a prior expects of each swap
+
     @property
     def sizes(self) -> NDArray[np.int64]: ...  # candidates per slot, all at least 1
+    @property
+    def slot_words(self) -> Sequence[str]: ...  # the word of each slot
+    @property
+    def candidates(self) -> Sequence[Sequence[str]]: ...
     @property
     def n_words(self) -> int: ...  # words of the editable fields: the denominator of the share changed
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from .counterfitted import CounterFitted
 from .encoders import minilm, use
 from .rules import MinLength, PartOfSpeech, Protect, ShareChanged, StopWords
 from .space import Space
@@ -12,6 +13,7 @@ from .wordnet import WordNet
 __all__ = [
     "SPACES",
     "SPACE_NOTES",
+    "CounterFitted",
     "MinLength",
     "PartOfSpeech",
     "Protect",
@@ -27,10 +29,12 @@ __all__ = [
 SPACES: dict[str, Space] = {
     "wordnet": Space(WordNet(), (StopWords(),)),
     "wordnet-any": Space(WordNet(pos=False, inflect=False), (StopWords(),)),
+    "counterfitted": Space(CounterFitted(), (StopWords(),)),
 }
 SPACE_NOTES: dict[str, str] = {
     "wordnet": "WordNet synonyms of the tagged part of speech, inflected like the word; stop words stay",
     "wordnet-any": "WordNet synonyms of any part of speech, as lemmas, without a tagger; stop words stay",
+    "counterfitted": "nearest words in an embedded counter-fitted vector space, any form or part of speech; stop words stay",
 }
 
 

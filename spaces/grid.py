@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attacks.types import DROP, KEEP, UNKNOWN, Bools, Change, Codes, Text
+from ..attacks.types import DROP, KEEP, UNKNOWN, Bools, Change, Codes, Floats, Text
 from .tokens import Word
 
 UNKNOWN_WORD = "[UNK]"
@@ -41,6 +41,7 @@ class WordGrid:
     ) -> None:
         self.text = text
         self.words = words
+        self.gain: Floats | None = None
         self.slots = tuple(slots)
         self.n_words = sum(map(len, words.values()))
         self.why_empty = "" if slots else why_empty or "no slot was given"
