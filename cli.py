@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from .attacks.types import Goal, Space, Victim
 
@@ -20,7 +22,7 @@ examples:
       the embedded victim and held-out movie-review sentences, with the recommended recipe
   scrimp attack --victim my_model.py:predict --data reviews.csv --recipe pwws --budget 200 --out runs/first
       your own model: predict takes list[str] and returns one row of class probabilities per text
-  scrimp attack --victim my_model.py:label --gives label --labels bad,good --data reviews.csv --recipe restore-wordnet
+  scrimp attack --victim my_model.py:label --gives label --labels bad,good --data reviews.csv --recipe scrimp-labels
       a model that only gives labels
   scrimp attack ... --out runs/first --resume
       go on after a crash; nothing paid for is asked again
@@ -31,6 +33,22 @@ LIST_EXAMPLES = f"""\
 examples:
   scrimp list
       the names that --victim, --space and --recipe take; a recipe that needs label works without scores too
+
+{ALLOWED}
+"""
+SPACE_EXAMPLES = f"""\
+examples:
+  scrimp space wordnet "a warm and witty film with a fine cast"
+  scrimp space counterfitted "a warm and witty film with a fine cast"
+      per word its candidates, each with the similarity of the whole text after that one swap
+
+{ALLOWED}
+"""
+PRIOR_EXAMPLES = f"""\
+examples:
+  scrimp prior train --data topics.csv --labels world,sports,business,science --out topics.npz
+  scrimp attack --victim my_model.py:predict --labels world,sports,business,science --data test.csv --prior topics.npz
+      train it on other texts than the victim's; `scrimp attack` warns when it knows the texts it attacks
 
 {ALLOWED}
 """
@@ -54,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="attack | list | resources")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="attack | list | resources | space | prior | build")
     run = verbs.add_parser(
         "attack", help="attack a victim on texts", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -77,8 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--label-column", metavar="NAME", help="column of the label: a class number or name")
     what.add_argument("--n", type=int, metavar="N", help="the first N rows only")
     how = run.add_argument_group("how")
-    how.add_argument("--recipe", default="pwws", metavar="R", help="a name from `scrimp list` (%(default)s)")
+    how.add_argument("--recipe", metavar="R", help="a name from `scrimp list` (scrimp, or scrimp-labels without scores)")
     how.add_argument("--space", metavar="S", help="another search space under the recipe")
+    how.add_argument(
+        "--prior", metavar="P", help="auto, none, a name from `scrimp list`, file.npz, or a model you own (as for --victim)"
+    )
     how.add_argument(
         "--budget", type=int, default=1000, metavar="B", help="most texts per example, the clean one included (%(default)s)"
     )
@@ -117,6 +138,23 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("list", help=f"{parts}, one line each", epilog=LIST_EXAMPLES, formatter_class=raw)
     store = verbs.add_parser("resources", help=f"{data}, which licence", epilog=RESOURCES_EXAMPLES, formatter_class=raw)
     store.add_argument("fetch", nargs="*", metavar="NAME", help="fetch these by name (`all` for everything)")
+    look = verbs.add_parser(
+        "space", help="the candidates of each word of a text", epilog=SPACE_EXAMPLES, formatter_class=raw
+    )
+    look.add_argument("name", metavar="SPACE", help="a name from `scrimp list`")
+    look.add_argument("text", metavar="TEXT", nargs="+")
+    look.add_argument("--no-similarity", action="store_true", help="leave out the sentence similarity of each swap")
+    prior = verbs.add_parser(
+        "prior", help="train a prior: what a swap will do, from other data", epilog=PRIOR_EXAMPLES, formatter_class=raw
+    )
+    prior.add_argument("what", choices=("train",))
+    prior.add_argument("--data", required=True, metavar="FILE", help="labelled texts, as for `scrimp attack`")
+    prior.add_argument("--labels", required=True, metavar="A,B,...", help="class names in the order of the victim's scores")
+    prior.add_argument("--text-column", metavar="NAME")
+    prior.add_argument("--label-column", metavar="NAME")
+    prior.add_argument("--out", required=True, metavar="FILE.npz", help="where the prior goes")
+    build = verbs.add_parser("build", help="build a search space's table from vectors and constraints", add_help=False)
+    build.add_argument("what", choices=("counterfitted",))
     return top
 
 
@@ -125,7 +163,7 @@ def _attack(args: argparse.Namespace) -> int:
     from rich.markup import escape
 
     from .benchmarks.data import read_examples
-    from .benchmarks.run import as_victim, attack
+    from .benchmarks.run import as_victim, attack, default_recipe
     from .progress import Bar, diff, printable, show_summary
     from .victims import HELD_OUT, load_victim
 
@@ -144,6 +182,7 @@ def _attack(args: argparse.Namespace) -> int:
         raise ValueError(f"--n {limit}: at least one text is needed")
     examples = read_examples(path, args.text_column, args.label_column, victim.labels, limit)
     victim = as_victim(_reading(victim, len(examples[0].text)), args.labels_only)
+    args.recipe = args.recipe or default_recipe(victim)
     goal, space = _goal(args, victim.labels), _space(args)
     title = f"{args.recipe} against {victim.name}"
     console.print(f"[bold]{escape(printable(title))}[/], {len(examples)} texts, budget {args.budget}")
@@ -158,6 +197,7 @@ def _attack(args: argparse.Namespace) -> int:
             space=space,
             floor=args.floor,
             window=args.window,
+            prior=args.prior,
             judge=None if args.no_judge else "minilm",
             width=args.width,
             batch=args.batch,
@@ -228,6 +268,7 @@ def _list() -> int:
     from .attacks.recipes import RECIPES
     from .progress import show_parts
     from .ranking import RANKINGS
+    from .ranking.prior import SHIPPED, load_prior
     from .search import SEARCHES
     from .spaces import SPACE_NOTES
     from .spaces.encoders import ENCODERS
@@ -239,6 +280,9 @@ def _list() -> int:
     show_parts(console, "encoders", [(name, (made.__doc__ or "").split("\n")[0]) for name, made in ENCODERS.items()])
     show_parts(console, "rankings", [(part.name, f"needs {part.needs}", part.about) for part in RANKINGS.values()])
     show_parts(console, "searches", [(part.name, f"needs {part.needs}", part.about) for part in SEARCHES.values()])
+    known = {name: load_prior(path) for name, path in SHIPPED.items()}
+    notes = [(name, f"{', '.join(p.labels)}; {len(p.numbers)} words of {', '.join(p.data)}") for name, p in known.items()]
+    show_parts(console, "priors", notes)
     rows = [(r.name, f"needs {r.search.needs}", r.space.name, r.about, r.paper) for r in RECIPES.values()]
     show_parts(console, "recipes", rows)
     return 0
@@ -261,14 +305,68 @@ def _resources(names: Sequence[str]) -> int:
     return 0
 
 
+def _look(name: str, texts: Sequence[str], similarity: bool) -> int:
+    from rich.console import Console
+
+    from .attacks.types import Example
+    from .progress import printable, show_parts
+    from .ranking.saliency import single_swaps
+    from .spaces import space_named
+    from .spaces.encoders import similarity as cosine
+    from .spaces.encoders import use
+
+    console = Console()
+    examples = [Example(str(number), (text,), 0) for number, text in enumerate(texts)]
+    for example, grid in zip(examples, space_named(name)(examples), strict=True):
+        near = [""] * int(grid.sizes.sum())
+        if similarity and near:
+            codes = single_swaps(grid, np.arange(len(grid.sizes)))
+            vectors = use()([example.text[0], *(text for (text,) in grid.decode(codes))])
+            near = [f" {value:.2f}" for value in cosine(vectors[1:], vectors[0])]
+        shown, at = [], 0
+        for word, candidates in zip(grid.slot_words, grid.candidates, strict=True):
+            cells = [candidate + near[at + place] for place, candidate in enumerate(candidates)]
+            shown.append((printable(word), printable(", ".join(cells))))
+            at += len(candidates)
+        show_parts(console, printable(example.text[0]), shown or [("-", grid.why_empty)])
+    return 0
+
+
+def _train_prior(args: argparse.Namespace) -> int:
+    from .benchmarks.data import read_examples
+    from .ranking.fit_prior import fit
+
+    out = Path(args.out)
+    if out.suffix != ".npz":
+        raise ValueError(f"--out {args.out}: a prior is a .npz file")
+    labels = tuple(name.strip().lower() for name in args.labels.split(","))
+    examples = read_examples(args.data, args.text_column, args.label_column, labels)
+    prior, right = fit(examples, labels, f"linear({out.stem})", (str(Path(args.data).stem),))
+    prior.save(out)
+    print(
+        f"{len(examples)} texts, {len(prior.numbers)} words, {100 * right:.1f} % right on one text in ten; written to {out}"
+    )
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Errors a user can mend are one line on standard error and exit code 2."""
-    args = _parser().parse_args(argv)
+    args, rest = _parser().parse_known_args(argv)
+    if rest and args.verb != "build":
+        _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if args.verb == "attack":
             code = _attack(args)
         elif args.verb == "list":
             code = _list()
+        elif args.verb == "space":
+            code = _look(args.name, args.text, not args.no_similarity)
+        elif args.verb == "prior":
+            code = _train_prior(args)
+        elif args.verb == "build":
+            from .spaces.fitting import main as build
+
+            code = build(rest)
         else:
             code = _resources(args.fetch)
     except (ValueError, OSError, ImportError, RuntimeError) as fault:

@@ -127,6 +127,7 @@ class Engine:
     patience: int = 1000
     trace: bool = False
     spec: str = ""
+    prior: str = ""  # the name of the prior behind the space, for the records
     encoder_cpu: float = 0.0  # processor seconds spent in guide and judge
 
     def __post_init__(self) -> None:
@@ -491,6 +492,7 @@ class Engine:
             wall_s=round(time.perf_counter() - flight.started, 4),
             seed=self.seed,
             spec=self.spec,
+            prior=self.prior,
             error=flight.error,
             trace=tuple(flight.trace),
         )

@@ -22,6 +22,7 @@ class Recipe:
     paper: str = ""
     floor: float | None = None  # least cosine to the original by the guide encoder
     window: int | None = None  # words around the changes that the floor compares
+    prior: str | None = None  # "auto": a shipped prior that fits the victim's classes and shares no data with it
 
 
 _PWWS = "Ren et al. 2019, Generating Natural Language Adversarial Examples through Probability Weighted Word Saliency"
@@ -51,6 +52,30 @@ RECIPES: dict[str, Recipe] = {
             SEARCHES["greedy-deletion-whole"],
             "deletion ranking, whole words paid",
             _GREEDY,
+        ),
+        Recipe(
+            "scrimp", SPACES["wordnet"], SEARCHES["posterior-4"], "a prior, joint moves, a model that learns", prior="auto"
+        ),
+        Recipe(
+            "scrimp-pruned",
+            SPACES["wordnet"],
+            SEARCHES["posterior-120-thorough"],
+            "the same, never gives up, then up to 120 queries to change fewer words",
+            prior="auto",
+        ),
+        Recipe(
+            "scrimp-labels",
+            SPACES["wordnet"],
+            SEARCHES["joint-4"],
+            "labels only: a prior, joint moves, bisection",
+            prior="auto",
+        ),
+        Recipe(
+            "scrimp-labels-pruned",
+            SPACES["wordnet"],
+            SEARCHES["joint-60"],
+            "the same, then up to 60 queries to put words back",
+            prior="auto",
         ),
         Recipe("random-wordnet", SPACES["wordnet"], SEARCHES["greedy-random"], "random order, word by word: the yardstick"),
         Recipe(

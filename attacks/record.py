@@ -49,6 +49,7 @@ class Record:
     wall_s: float
     seed: int
     spec: str
+    prior: str  # the prior that guided it, with its data; empty without one
     error: str | None = None
     trace: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 

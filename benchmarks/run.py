@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ..attacks.engine import Engine
-from ..attacks.goals import Misclassify
+from ..attacks.goals import Misclassify, Target
 from ..attacks.recipes import RECIPES, Recipe, recipe_named
 from ..attacks.record import Record
 from ..attacks.replies import ReplyStore
 from ..attacks.types import Encoder, Example, Goal, Space, Victim
+from ..ranking.prior import Guided, Prior, Surrogate, choose_prior, fitting
 from ..spaces import space_named
 from ..spaces.encoders import ENCODERS
-from ..victims import load_victim
+from ..victims import VICTIMS, load_victim
 from ..victims.wrap import labels_only as only_labels
 from ..victims.wrap import wrap
 from .data import from_rows, read_examples
@@ -50,12 +52,36 @@ def as_examples(examples: Any, victim: Victim) -> list[Example]:
     return from_rows(examples, labels=victim.labels)
 
 
+def default_recipe(victim: Victim) -> str:
+    return "scrimp-labels" if victim.gives == "label" else "scrimp"
+
+
 def _encoder(name: str | Encoder | None) -> Encoder | None:
     if name is None or not isinstance(name, str):
         return name
     if name not in ENCODERS:
         raise ValueError(f"no encoder {name!r}; there are {', '.join(ENCODERS)}")
     return ENCODERS[name]()
+
+
+def as_prior(prior: Any, victim: Victim) -> Prior | None:
+    """A prior from a name or a file, or from a model that is asked in the victim's place."""
+    if isinstance(prior, str) and (prior in VICTIMS or (":" in prior and not prior.endswith(".npz"))):
+        return fitting(Surrogate(load_victim(prior)), victim)
+    if callable(prior) and hasattr(prior, "gives"):
+        return fitting(Surrogate(prior), victim)
+    return choose_prior(prior, victim)
+
+
+def _warn_if_seen(prior: Prior, victim: Victim, examples: list[Example]) -> None:
+    shared = sorted(set(prior.data) & set(getattr(victim, "trained_on", ())))
+    if shared:
+        warnings.warn(f"prior {prior.name} and victim {victim.name} were both trained on {', '.join(shared)}", stacklevel=3)
+    seen = prior.seen([example.text for example in examples])
+    if seen:
+        warnings.warn(
+            f"prior {prior.name} was trained on {seen} of these {len(examples)} texts, or near copies", stacklevel=3
+        )
 
 
 def _check_needs(recipe: Recipe, victim: Victim) -> None:
@@ -69,7 +95,7 @@ def _check_needs(recipe: Recipe, victim: Victim) -> None:
 def attack(
     victim: Victim | Callable[..., Any] | str,
     examples: Iterable[Any] | str | Path,
-    recipe: Recipe | str = "pwws",
+    recipe: Recipe | str | None = None,
     *,
     budget: int = 1000,
     seed: int = 0,
@@ -79,6 +105,7 @@ def attack(
     window: int | None = None,
     guide: Encoder | str | None = "use",
     judge: Encoder | str | None = "minilm",
+    prior: Prior | str | None = None,
     labels_only: bool = False,
     width: int = 64,
     batch: int = 256,
@@ -89,15 +116,16 @@ def attack(
     trace: bool = False,
     report: Report | None = None,
 ) -> Results:
-    """Attack `victim` on `examples` with a recipe, each example under a strict query budget.
+    """Attack `victim` on `examples` with a recipe (the recommended one), each example under a strict query budget.
 
     With `out`, every finished example is a line of out/records.jsonl and every reply is kept in out/replies.sqlite
     (or `cache`), so that a killed run goes on with `resume=True` and sends nothing twice. `guide` measures similarity and
-    holds the floor, `judge` measures the final texts; None leaves them out. `report` is called with each new record.
+    holds the floor, `judge` measures the final texts; None leaves them out. `prior` is a name, a file, a model that you own,
+    or "none"; without it the recipe's. `report` is called with each new record.
     """
     started, cpu = time.perf_counter(), time.process_time()
     target = as_victim(victim, labels_only)
-    chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+    chosen = recipe if isinstance(recipe, Recipe) else recipe_named(recipe or default_recipe(target))
     if space is not None:
         chosen = replace(chosen, space=space_named(space) if isinstance(space, str) else space)
     if floor is not None or window is not None:
@@ -108,6 +136,11 @@ def attack(
     todo = as_examples(examples, target)
     guiding, judging = _encoder(guide), _encoder(judge)
     goal = goal or Misclassify()
+    expecting = as_prior(chosen.prior if prior is None else prior, target)
+    if expecting is not None:
+        _warn_if_seen(expecting, target, todo)
+        wanted = goal.label if isinstance(goal, Target) else None
+        chosen = replace(chosen, space=Guided(chosen.space, expecting, wanted))
     spec = Spec(
         victim=target.name,
         gives=target.gives,
@@ -122,6 +155,7 @@ def attack(
         window=chosen.window,
         guide=guiding.name if guiding else None,
         judge=judging.name if judging else None,
+        prior=expecting.name if expecting else None,
     )
     engine = Engine(
         victim=target,
@@ -139,6 +173,7 @@ def attack(
         judge=judging,
         trace=trace,
         spec=spec.key,
+        prior=expecting.name if expecting else "",
     )
     journal = Journal(out, spec.key, resume) if out is not None else None
     kept = cache if cache is not None else (Path(out) / "replies.sqlite" if out is not None else None)

@@ -24,6 +24,7 @@ class Spec:
     window: int | None
     guide: str | None
     judge: str | None
+    prior: str | None
 
     @property
     def key(self) -> str:

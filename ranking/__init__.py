@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from ..attacks.types import Ranking
+from .lsh import AS_PRINTED, AS_RELEASED, MinHashes, by_buckets
 from .probes import by_deletion, by_unknown
 from .random import at_random
 from .saliency import by_saliency
 
-RANKINGS: dict[str, Ranking] = {ranking.name: ranking for ranking in (at_random, by_deletion, by_unknown, by_saliency)}
+RANKINGS: dict[str, Ranking] = {
+    ranking.name: ranking
+    for ranking in (
+        at_random,
+        by_deletion,
+        by_unknown,
+        by_saliency,
+        by_buckets(AS_PRINTED),
+        by_buckets(AS_RELEASED),
+        by_buckets(MinHashes()),
+    )
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..attacks.types import Search
 from ..ranking import RANKINGS
 from .greedy import greedy
+from .joint import joint
+from .posterior import posterior
 from .restore import restore
 from .weighted import weighted, weighted_whole
 
@@ -17,5 +19,9 @@ SEARCHES: dict[str, Search] = {
         weighted,
         weighted_whole,
         restore(),
+        joint(prune=4),
+        joint(prune=60),
+        posterior(prune=4),
+        posterior(prune=120, thorough=True),
     )
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..attacks.types import Ask, Asking, Codes, Grid, Search
+from ..attacks.types import Ask, Asking, Grid, Search
+from .moves import prefixes
 
 DRAWS = 20  # fresh draws when the whole text replaced does not flip the label
 
@@ -18,7 +18,7 @@ def restore() -> Search:
         for _ in range(DRAWS):
             order, choice = rng.permutation(n), rng.integers(1, grid.sizes + 1).astype(np.int16)
             lengths = np.unique(np.minimum(2 ** np.arange(n.bit_length() + 1), n))
-            answers = yield Ask(_prefixes(order, choice, lengths), until_fooled=True)
+            answers = yield Ask(prefixes(order, choice, lengths), until_fooled=True)
             if answers.fooled.any():
                 break
         else:
@@ -27,9 +27,9 @@ def restore() -> Search:
         low, high = (int(lengths[hit - 1]) if hit else 0), int(lengths[hit])
         while high - low > 1:  # prefix `high` flips the label, prefix `low` does not
             middle = (low + high) // 2
-            answers = yield Ask(_prefixes(order, choice, np.array([middle])))
+            answers = yield Ask(prefixes(order, choice, np.array([middle])))
             low, high = (low, middle) if answers.fooled[0] else (middle, high)
-        best = _prefixes(order, choice, np.array([high]))[0]
+        best = prefixes(order, choice, np.array([high]))[0]
         kept = True
         while kept and (best > 0).sum() > 1:
             kept = False
@@ -41,8 +41,3 @@ def restore() -> Search:
                     best, kept = trial, True
 
     return Search("restore", "label", "random joint moves, bisection, then words put back; labels only", run)
-
-
-def _prefixes(order: NDArray[np.int64], choice: Codes, lengths: NDArray[np.int64]) -> Codes:
-    place = np.argsort(order)
-    return np.where(place[None] < lengths[:, None], choice[None], 0).astype(np.int16)

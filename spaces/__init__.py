@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import difflib
 
+from .chars import Chars
 from .counterfitted import CounterFitted
 from .encoders import minilm, use
+from .filters import Near, NoRepeats, SameClass
+from .fluency import LanguageModel
+from .given import sentence_encoder, tfhub
+from .hownet import HowNet
 from .rules import MinLength, PartOfSpeech, Protect, ShareChanged, StopWords
+from .scales import convert, floor_from
 from .space import Space
 from .wordnet import WordNet
 
 __all__ = [
     "SPACES",
     "SPACE_NOTES",
+    "Chars",
     "CounterFitted",
+    "HowNet",
+    "LanguageModel",
     "MinLength",
+    "Near",
+    "NoRepeats",
     "PartOfSpeech",
     "Protect",
+    "SameClass",
     "ShareChanged",
     "Space",
     "StopWords",
     "WordNet",
+    "convert",
+    "floor_from",
     "minilm",
+    "sentence_encoder",
     "space_named",
+    "tfhub",
     "use",
 ]
 
@@ -30,11 +46,14 @@ SPACES: dict[str, Space] = {
     "wordnet": Space(WordNet(), (StopWords(),)),
     "wordnet-any": Space(WordNet(pos=False, inflect=False), (StopWords(),)),
     "counterfitted": Space(CounterFitted(), (StopWords(),)),
+    "chars": Space(Chars(), (StopWords(),)),
 }
 SPACE_NOTES: dict[str, str] = {
     "wordnet": "WordNet synonyms of the tagged part of speech, inflected like the word; stop words stay",
     "wordnet-any": "WordNet synonyms of any part of speech, as lemmas, without a tagger; stop words stay",
     "counterfitted": "nearest words in an embedded counter-fitted vector space, any form or part of speech; stop words stay",
+    "chars": "misspellings: a space, a lost, swapped, neighbouring or look-alike letter; stop words stay",
+    "hownet": "HowNet words with the same sememes and part of speech; needs its data (SCRIMP_HOWNET); stop words stay",
 }
 
 
@@ -42,6 +61,8 @@ def space_named(name: str) -> Space:
     """The registered space of this name."""
     if name in SPACES:
         return SPACES[name]
-    near = difflib.get_close_matches(name, SPACES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(SPACES)}"
+    if name == "hownet":
+        return Space(HowNet(), (StopWords(),))  # made when asked for: its data is not in the package
+    near = difflib.get_close_matches(name, SPACE_NOTES, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(SPACE_NOTES)}"
     raise ValueError(f"no space is called {name!r}; {hint}")

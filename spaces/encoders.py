@@ -82,30 +82,38 @@ def use() -> OneByOne:
 @cache
 def minilm() -> OneByOne:
     """all-MiniLM-L6-v2, 384 numbers: the judge."""
+    from ..resources import fetch
+
+    return transformer("minilm(l6-v2)", str(fetch("minilm")), lambda states: states.sum(0), WINDOW)
+
+
+def transformer(name: str, path: str, pool: Callable[[Any], Any], window: int) -> OneByOne:
+    """A transformer that reads texts of any length, `window` word pieces at a time.
+
+    `pool` makes one vector of the states of a window, as heavy as the window is long."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from ..resources import fetch
-
-    path = str(fetch("minilm"))
     tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    model: Any = AutoModel.from_pretrained(path, local_files_only=True).eval()
-    first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
+    model: Any = AutoModel.from_pretrained(path, local_files_only=True, use_safetensors=True).eval()
+    first, last, width = tokenizer.cls_token_id, tokenizer.sep_token_id, model.config.hidden_size
+    if first is None or last is None:
+        raise ValueError(f"the tokenizer in {path} has no cls_token or no sep_token, which mark the ends of every window")
 
     # Batches, even of equal lengths, differ from single texts by 1.6e-7 where texts are short, and so do two threads
     # from one. That is little, but a floor is a comparison: with one text and one thread there is no difference at all.
     def encode(text: str) -> Vector:
         pieces = tokenizer.encode(text, add_special_tokens=False, verbose=False)
-        total, seen = torch.zeros(384), 0
+        total, seen = torch.zeros(width), 0
         with torch.inference_mode():
-            for start in range(0, max(1, len(pieces)), WINDOW):
-                ids = [first, *pieces[start : start + WINDOW], last]
-                total += model(input_ids=torch.tensor([ids])).last_hidden_state[0].sum(0)
+            for start in range(0, max(1, len(pieces)), window):
+                ids = [first, *pieces[start : start + window], last]
+                total += pool(model(input_ids=torch.tensor([ids])).last_hidden_state[0])
                 seen += len(ids)
         vector: Vector = (total / seen).numpy()
         return vector
 
-    return OneByOne("minilm(l6-v2)", 384, encode, prepare=lambda: torch.set_num_threads(1))
+    return OneByOne(name, width, encode, prepare=lambda: torch.set_num_threads(1))
 
 
 ENCODERS: dict[str, Callable[[], Encoder]] = {"use": use, "minilm": minilm}

@@ -1,8 +1,11 @@
-"""Rules: which words may change, and how many at once. Each is a value whose name may go into a key."""
+"""Rules: which words may change, and how many at once. Each is a value whose name may go into a key.
+
+Rules that choose among a word's candidates are in filters.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,24 +39,43 @@ class SlotRule(Protocol):
     def __call__(self, field: Field) -> list[bool]: ...
 
 
+class CandidateRule(ABC):
+    """Keeps some of the candidates. `reason` names the words that are left without one, in the plural."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+    @property
+    @abstractmethod
+    def reason(self) -> str: ...
+    @property
+    def needs_tags(self) -> bool:
+        return False
+
+    @abstractmethod
+    def sift(self, field: Field, positions: Sequence[int], offers: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """What is left of each word's candidates, in their order. Nothing outside the field may matter."""
+
+
 @dataclass(frozen=True)
 class StopWords:
-    """Function words stay. "nltk" is NLTK's English list, compared without case."""
+    """Function words stay, compared without case. "nltk" is NLTK's English list, "textfooler" the 266 words that
+    TextFooler and the attacks after it leave alone."""
 
     which: str = "nltk"
     reason = "stop words"
     needs_tags = False
 
     def __post_init__(self) -> None:
-        if self.which != "nltk":
-            raise ValueError(f"there is no stop word list {self.which!r}; the only one is 'nltk'")
+        if self.which not in STOP_LISTS:
+            raise ValueError(f"there is no stop word list {self.which!r}; there are {', '.join(map(repr, STOP_LISTS))}")
 
     @property
     def name(self) -> str:
         return f"stop({self.which})"
 
     def __call__(self, field: Field) -> list[bool]:
-        stop = stop_words()
+        stop = stop_words(self.which)
         return [word.text.lower().replace("’", "'") not in stop for word in field.words]
 
 
@@ -138,7 +160,7 @@ class ShareChanged:
         return f"share({float(self.share)!r})"  # every digit: two shares must not have one name
 
 
-Rule = SlotRule | ShareChanged
+Rule = SlotRule | CandidateRule | ShareChanged
 
 
 def outside(words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[bool]:
@@ -155,11 +177,19 @@ def outside(words: Sequence[Word], spans: Sequence[tuple[int, int]]) -> list[boo
 
 
 @cache
-def stop_words() -> frozenset[str]:
-    """NLTK's English stop words, lower case."""
+def stop_words(which: str = "nltk") -> frozenset[str]:
+    """The stop words of a list, lower case."""
+    return frozenset(STOP_LISTS[which]().read_text(encoding="utf-8").lower().split())
+
+
+def _nltk() -> Path:
     from ..resources import fetch
 
     path = Path(fetch("stopwords"))
-    if path.is_dir():
-        path = path / "english"
-    return frozenset(path.read_text(encoding="utf-8").lower().split())
+    return path / "english" if path.is_dir() else path
+
+
+STOP_LISTS: dict[str, Callable[[], Path]] = {
+    "nltk": _nltk,
+    "textfooler": lambda: Path(__file__).parent / "data" / "stopwords-textfooler.txt",
+}

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ..attacks.types import Example, Grid
 from .grid import Slot, WordGrid
-from .rules import Field, Rule, ShareChanged, SlotRule, outside
+from .rules import CandidateRule, Field, Rule, ShareChanged, SlotRule, outside
 from .tags import tag
 from .tokens import Word, words
 
@@ -53,7 +53,7 @@ class Space:
     def _tags(self, examples: Sequence[Example], found: Sequence[dict[int, list[Word]]]) -> list[tuple[str, ...]]:
         """Tags of all editable fields of all examples, in one pass; empty when nobody asks for them."""
         pairs = [(e.text[index], fields[index]) for e, fields in zip(examples, found, strict=True) for index in fields]
-        if not (self.source.needs_tags or any(rule.needs_tags for rule in self._slot_rules)):
+        if not (self.source.needs_tags or any(rule.needs_tags for rule in self.rules if not isinstance(rule, ShareChanged))):
             return [()] * len(pairs)
         return tag([text for text, _ in pairs], [words for _, words in pairs])
 
@@ -63,12 +63,10 @@ class Space:
         for (index, found), field_tags in zip(fields.items(), tags, strict=True):
             field = Field(index, example.text[index], found, field_tags)
             positions = self._allowed(field, example, refused)
-            for position, candidates in zip(positions, self.source(field, positions), strict=True):
-                if candidates:
-                    word = found[position]
-                    slots.append(Slot(index, position, word.start, word.end, candidates))
-                else:
-                    refused[self.source.missing] += 1
+            offers = dict(zip(positions, self.source(field, positions), strict=True))
+            for position, candidates in self._sifted(field, offers, refused).items():
+                word = found[position]
+                slots.append(Slot(index, position, word.start, word.end, candidates))
         why = "" if slots else _why(example, fields, refused)
         share = min((rule.share for rule in self.rules if isinstance(rule, ShareChanged)), default=1.0)
         return WordGrid(example.text, fields, slots, share, why)
@@ -86,9 +84,25 @@ class Space:
             positions = kept
         return positions
 
+    def _sifted(self, field: Field, offers: dict[int, tuple[str, ...]], refused: Counter[str]) -> dict[int, tuple[str, ...]]:
+        """Candidates by position, as far as every rule lets them through; each rule sees what the one before it left."""
+        kept = {position: candidates for position, candidates in offers.items() if candidates}
+        refused[self.source.missing] += len(offers) - len(kept)
+        for rule in self._candidate_rules:
+            if not kept:
+                break
+            left = zip(kept, rule.sift(field, list(kept), list(kept.values())), strict=True)
+            offers, kept = kept, {position: candidates for position, candidates in left if candidates}
+            refused[rule.reason] += len(offers) - len(kept)
+        return kept
+
     @property
     def _slot_rules(self) -> list[SlotRule]:
-        return [rule for rule in self.rules if not isinstance(rule, ShareChanged)]
+        return [rule for rule in self.rules if not isinstance(rule, (ShareChanged, CandidateRule))]
+
+    @property
+    def _candidate_rules(self) -> list[CandidateRule]:
+        return [rule for rule in self.rules if isinstance(rule, CandidateRule)]
 
 
 def _editable(example: Example) -> list[int]:

@@ -68,19 +68,9 @@ class WordNet:
         """The word's own lemmas, which are no candidates; its synsets; the form that candidates take."""
         net = _net()
         if self.pos:
-            pos = part_of_speech(tag)
-            forms = _forms(word, pos)
-            if not forms:
-                return
-            # "found" is tagged VBD: it comes from find, although there is also a verb to found. "glasses" is a lemma.
-            bent = tag in INFLECTED and pos != "n"
-            lemma = next((form for form in forms if form != word), forms[0]) if bent else forms[0]
-            form: str | None = tag
-            if (tag == "NNS" and lemma == word) or (self.inflect and tag in ("JJR", "JJS") and lemma == word):
-                form = ""  # spectacles for glasses, and upper for lower, are in form already
-            if tag in ("RBR", "RBS") and lemma != word:
-                form = None  # well, for better: an adverb has no form to keep
-            yield {lemma, word}, _synsets(net, lemma, pos), form
+            if found := lemma_of(word, tag):
+                lemma, form = found
+                yield {lemma, word}, _synsets(net, lemma, part_of_speech(tag)), form
             return
         own = {form for pos in "nvar" for form in _forms(word, pos)} | {word}
         for pos in "nvar":
@@ -91,6 +81,22 @@ class WordNet:
         if " " in name:
             return self.phrases and all(map(is_word, name.split()))
         return is_word(name)
+
+
+def lemma_of(word: str, tag: str) -> tuple[str, str | None] | None:
+    """The lemma of a tagged word and the form for its substitutes to take, None when they cannot; None when unknown."""
+    pos = part_of_speech(tag)
+    forms = _forms(word, pos)
+    if not forms:
+        return None
+    # "found" is tagged VBD: it comes from find, although there is also a verb to found. "glasses" is a lemma.
+    bent = tag in INFLECTED and pos != "n"
+    lemma = next((form for form in forms if form != word), forms[0]) if bent else forms[0]
+    if tag in ("NNS", "JJR", "JJS") and lemma == word:
+        return lemma, ""  # spectacles for glasses, and upper for lower, are in form already
+    if tag in ("RBR", "RBS") and lemma != word:
+        return lemma, None  # well, for better: an adverb has no form to keep
+    return lemma, tag
 
 
 @cache

@@ -210,7 +210,7 @@ def test_the_embedded_victim_end_to_end(command: Command, tmp_path: Path) -> Non
         id: (row["status"], row["original"], row["charged"]) for id, row in rows.items()
     }
     spec = json.loads((out / "spec.json").read_text())
-    assert (spec["recipe"], spec["budget"], spec["seed"], spec["judge"]) == ("pwws", 60, 0, "minilm(l6-v2)")
+    assert (spec["recipe"], spec["budget"], spec["seed"], spec["judge"]) == ("scrimp", 60, 0, "minilm(l6-v2)")
     assert {record.spec for record in records} == {spec["key"]}
 
 
@@ -247,7 +247,7 @@ def test_json_is_all_of_standard_output(command: Command) -> None:
     assert len(ran.out.splitlines()) == 1
     assert ran.summary.keys() >= KEYS
     assert "greedy-wordnet" not in ran.out
-    assert "pwws against model:scores@" in ran.err
+    assert "scrimp against model:scores@" in ran.err
 
 
 def test_the_summary_says_what_the_records_say(command: Command) -> None:
@@ -347,9 +347,9 @@ def test_a_label_victim_of_names(command: Command) -> None:
     records = sorted(command.records(), key=lambda record: record.id)
     assert [(record.status, record.target, record.label_before) for record in records] == [("fooled", 1, 1), ("held", 0, 0)]
     assert "good -> bad" in ran.err
-    refused = command.attack("name", rows, "--gives", "label", "--labels", "bad,good")
+    refused = command.attack("name", rows, "--gives", "label", "--labels", "bad,good", "--recipe", "pwws")
     assert refused.code == 2
-    assert re.search(r"\nscrimp: pwws needs scores but model:name@.* gives labels only; .*restore-wordnet\n$", refused.err)
+    assert re.search(r"\nscrimp: pwws needs scores but model:name@.* gives labels only; .*restore-wordnet.*\n$", refused.err)
 
 
 def test_a_target(command: Command) -> None:
@@ -391,7 +391,17 @@ def test_protected_words_stay(command: Command) -> None:
 def test_max_changed_is_obeyed(command: Command) -> None:
     text = "a good dog and a good cat saw a good film with a good man"  # 15 words; 3 of the 4 good ones have to go
     for share, most in ((0, 1), (0.19, 2), (0.2, 3), (1, 15)):
-        command.attack("graded", [(text, 1)], "--max-changed", share, "--trace", "--out", command.folder / str(share))
+        command.attack(
+            "graded",
+            [(text, 1)],
+            "--max-changed",
+            share,
+            "--recipe",
+            "pwws",
+            "--trace",
+            "--out",
+            command.folder / str(share),
+        )
         record = command.records(str(share))[0]
         assert record.status == ("fooled" if most >= 3 else "held")
         line = json.loads((command.folder / str(share) / "trace.jsonl").read_text())
@@ -464,7 +474,7 @@ def test_a_diff_keeps_all_the_text() -> None:
     change = (Change(0, 1, 2, "good", "full"), Change(1, 0, 0, "Such", "Very"))
     record = scrimp.Record(
         "\x1b[2J7", "fooled", "", ("a good film", "Such [b]joy[/b]"), ("a full film", "Very [b]joy[/b]"), change, 1, 1, 0, None,
-        None, 4, 5, 0, 0, (), 5, 40.0, None, None, 0.1, 0, "",
+        None, 4, 5, 0, 0, (), 5, 40.0, None, None, 0.1, 0, "", "",
     )  # fmt: skip
     shown = diff(record, ("bad", "good"))
     head = "\\x1b[2J7  good -> bad  4 queries, 2 of 5 words\n"
@@ -492,7 +502,7 @@ def test_names_with_markup_are_shown_as_they_are(command: Command) -> None:
     (command.folder / "q.txt").write_text("1 a good film\n")
     ran = command("attack", "--victim", f"{odd}:scores", "--data", command.folder / "q.txt", "--no-judge")
     assert ran.code == 0
-    assert len(re.findall(r"pwws against m\[bold\]:scores@", ran.out)) == 2
+    assert len(re.findall(r"scrimp against m\[bold\]:scores@", ran.out)) == 2
 
 
 # errors
@@ -519,7 +529,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     "shift of classes": (["--shift", "1"], r"goal shift\(1\) cannot read wordcnn-mr.* shift reads values"),
     "shift 0": (["--shift", "0"], r"Shift\(0.0\) moves nothing: give a finite distance, .*"),
     "labels of another": (["--labels", "a,b"], r"wordcnn-mr.* has the labels .* but \['a', 'b'\] were given; .*"),
-    "labels only": (["--labels-only"], r"pwws needs scores but .* gives labels only; recipes for labels: restore-wordnet"),
+    "labels only": (
+        ["--labels-only", "--recipe", "pwws"],
+        r"pwws needs scores but .* gives labels only; recipes for labels: .*restore-wordnet",
+    ),
     "two lines": (["--victim", "two_lines.py:f", "--data", "q"], r"first second"),
 }
 

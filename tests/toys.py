@@ -12,6 +12,7 @@ from scrimp.attacks.engine import Engine
 from scrimp.attacks.goals import Misclassify
 from scrimp.attacks.record import Record
 from scrimp.attacks.types import UNKNOWN, Ask, Asking, Example, Gives, Grid, Needs, Search, Text
+from scrimp.ranking.prior import table as prior_table
 from scrimp.spaces.grid import Slot, WordGrid
 from scrimp.spaces.tokens import words
 
@@ -73,7 +74,10 @@ class ToySpace:
         for example in examples:
             found = words(example.text[0])
             slots = [Slot(0, i, w.start, w.end, table[w.text]) for i, w in enumerate(found) if table.get(w.text)]
-            grids.append(WordGrid(example.text, {0: found}, slots, self.share, "no letter has a candidate"))
+            grid = WordGrid(example.text, {0: found}, slots, self.share, "no letter has a candidate")
+            if self.seed % 2:  # half of the worlds have a prior, and it is worth nothing
+                grid.gain = prior_table(grid, np.sin(np.arange(grid.sizes.sum()) * (1.0 + self.seed)))
+            grids.append(grid)
         return grids
 
 

@@ -103,4 +103,4 @@ def imdb_classifier() -> Wrapped:
     from dataclasses import replace
 
     victim = from_spacy(fetch("imdb-classifier"), labels=("NEG", "POS"), name="imdb-spacy@2.5.0")
-    return replace(victim, labels=("negative", "positive"))
+    return replace(victim, labels=("negative", "positive"), trained_on=("imdb",))

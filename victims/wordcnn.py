@@ -68,6 +68,7 @@ class WordCNN:
     """
 
     gives: Gives = "scores"
+    trained_on: tuple[str, ...] = ()  # data sets, for a look at what a prior shares with it
 
     def __init__(
         self,
@@ -203,4 +204,6 @@ def load_wordcnn(path: str | Path | None = None) -> WordCNN:
         if not np.isfinite(tensor).all():
             raise VictimError(f"{path}: {key} holds NaN or infinity; train it again")
     revision = hashlib.sha256(weights + text).hexdigest()[:8]
-    return WordCNN(f"{config['name']}@{revision}", words, vectors, filters, bias, linear, offset, labels)
+    victim = WordCNN(f"{config['name']}@{revision}", words, vectors, filters, bias, linear, offset, labels)
+    victim.trained_on = ("rotten_tomatoes",) if path == EMBEDDED else ()
+    return victim

@@ -28,6 +28,7 @@ class Wrapped:
     gives: Gives
     labels: tuple[str, ...] = ()
     fields: int = 1
+    trained_on: tuple[str, ...] = ()  # data sets, for a look at what a prior shares with it
 
     def __call__(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
         if not texts:
@@ -225,6 +226,10 @@ class LabelsOnly:
     @property
     def labels(self) -> tuple[str, ...]:
         return self.victim.labels
+
+    @property
+    def trained_on(self) -> tuple[str, ...]:
+        return tuple(getattr(self.victim, "trained_on", ()))
 
     def __call__(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
         if not texts:

@@ -1,0 +1,282 @@
+"""Priors, the searches that use them, and the recipes named after the project."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scrimp
+from scrimp import Example, Target, attack, load_victim, read_examples
+from scrimp.attacks.types import Ask, Grid
+from scrimp.cli import main
+from scrimp.ranking.fit_prior import fit
+from scrimp.ranking.prior import SHIPPED, Guided, Linear, Surrogate, choose_prior, fingerprint, load_prior
+from scrimp.ranking.saliency import single_swaps
+from scrimp.search.moves import fitted, prefixes
+from scrimp.search.posterior import _Model
+from scrimp.spaces import SPACES, ShareChanged
+from scrimp.victims import HELD_OUT
+
+GOOD, BAD = ("lovely", "bright", "warm", "fine"), ("awful", "dull", "cold", "poor")
+
+
+def labelled(n: int, classes: int = 2, shuffled: bool = False) -> list[Example]:
+    rng = np.random.default_rng(5)
+    made = []
+    for number in range(n):
+        label = int(rng.integers(classes))
+        kind = (BAD, GOOD, ("goal", "match", "team", "coach"))[label]
+        text = f"the {rng.choice(kind)} evening was {rng.choice(kind)} as number {number}"
+        made.append(Example(str(number), (text,), int(rng.integers(classes)) if shuffled else label))
+    return made
+
+
+def test_a_linear_prior_learns_which_words_speak_for_a_class(tmp_path: Path) -> None:
+    prior, right = fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",))
+    assert right > 0.95
+    weight = {word: prior.weights[prior.numbers[word]] for word in (*GOOD, *BAD, "evening")}
+    assert all(weight[word][1] > weight[word][0] for word in GOOD)
+    assert all(weight[word][1] < weight[word][0] for word in BAD)
+    assert abs(weight["evening"][1] - weight["evening"][0]) < 0.1 * (weight["warm"][1] - weight["warm"][0])
+    prior.save(tmp_path / "mood.npz")
+    again = load_prior(tmp_path / "mood.npz")
+    assert (again.name, again.labels, again.data) == ("linear(mood)", ("bad", "good"), ("mood",))
+    assert np.allclose(again.weights, prior.weights, atol=0.01)
+    assert (fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",))[0].weights == prior.weights).all()
+    assert fit(labelled(400, shuffled=True), ("bad", "good"), "x", ())[1] < 0.7
+
+
+def test_gains_are_differences_of_weights() -> None:
+    prior = load_prior(SHIPPED["imdb"])
+    for label in (0, 1):
+        example = Example("x", ("a wonderful and boring film",), label)
+        (grid,) = Guided(SPACES["wordnet-any"], prior)([example])
+        assert grid.gain is not None
+        weight = {w: prior.weights[prior.numbers.get(w, -1)] for w in ("wonderful", "wondrous", "boring", "tedious")}
+        for old, new in (("wonderful", "wondrous"), ("boring", "tedious")):
+            slot = list(grid.slot_words).index(old)
+            gain = grid.gain[slot, list(grid.candidates[slot]).index(new)]
+            other = 1 - label
+            moved = weight[new] - weight[old]
+            assert gain == pytest.approx(moved[other] - moved[label], abs=1e-5)
+        beyond = np.arange(grid.gain.shape[1]) >= grid.sizes[:, None]
+        assert (grid.gain[beyond] == -np.inf).all()
+        assert np.isfinite(grid.gain[~beyond]).all()
+
+
+def test_three_classes_move_to_the_nearest_or_the_wanted_one() -> None:
+    prior, _ = fit(labelled(600, classes=3), ("bad", "good", "sport"), "linear(three)", ())
+
+    class Swap:
+        name = "swap"
+
+        def __call__(self, examples: object) -> list[Grid]:
+            return SPACES["wordnet-any"]([Example("x", ("a fine evening",), 1)])
+
+    example = Example("x", ("a fine evening",), 1)
+    grids = SPACES["wordnet-any"]([example])
+    grids[0].candidates = (("awful", "team"),)  # type: ignore[misc]
+    grids[0].slot_words = ("fine",)  # type: ignore[misc]
+    grids[0].sizes = np.array([2])  # type: ignore[misc]
+    towards = {wanted: prior([example], grids, wanted)[0][0] for wanted in (0, 2)}
+    assert towards[0][0] > towards[0][1]
+    assert towards[2][1] > towards[2][0]
+
+
+def test_a_surrogate_is_asked_for_every_swap() -> None:
+    model = load_victim("wordcnn-mr")
+    example = read_examples(HELD_OUT, n=1)[0]
+    (grid,) = Guided(SPACES["wordnet"], Surrogate(model))([example])
+    assert grid.gain is not None
+    rows = np.array(model([example.text, *grid.decode(single_swaps(grid, np.arange(len(grid.sizes))))]))
+    ahead = np.log(rows[:, 1 - int(example.target)] / rows[:, int(example.target)])
+    assert np.allclose(grid.gain[np.isfinite(grid.gain)], ahead[1:] - ahead[0], atol=1e-6)
+
+
+def test_near_copies_are_recognised() -> None:
+    rows = labelled(50)
+    prior, _ = fit(rows, ("bad", "good"), "linear(mood)", ("mood",))
+    assert prior.seen([row.text for row in rows]) == 50
+    long = "one two three four five six seven eight nine ten " * 3 + "and a long tail of quite different words at the end"
+    near = long + " indeed"
+    texts = [Example(str(i), (long,), i % 2) for i in range(30)]
+    assert fit(texts, ("a", "b"), "x", ())[0].seen([(near,)]) == 1
+    assert prior.seen([("an entirely different review of a film",)]) == 0
+    assert fingerprint("A Fine film, indeed!") == fingerprint("a fine film indeed")
+
+
+def test_priors_are_chosen_so_that_they_share_no_data() -> None:
+    cnn, imdb = load_victim("wordcnn-mr"), load_victim("imdb-spacy")
+    assert [choose_prior("auto", v).name for v in (cnn, imdb)] == ["linear(imdb)", "linear(mr)"]  # type: ignore[union-attr]
+    assert choose_prior("auto", scrimp.wrap(lambda texts: texts, "mine", ("cat", "dog"))) is None
+    assert choose_prior("none", cnn) is None
+    with pytest.raises(ValueError, match=r"no prior 'imbd'; did you mean 'imdb'\?"):
+        choose_prior("imbd", cnn)
+    with pytest.raises(ValueError, match=r"knows the classes negative, positive, but mine has cat, dog"):
+        choose_prior("imdb", scrimp.wrap(lambda texts: texts, "mine", ("cat", "dog")))
+    with pytest.raises(ValueError, match=r"nowhere.npz does not exist; make it with: scrimp prior train"):
+        choose_prior("nowhere.npz", cnn)
+    with pytest.raises(ValueError, match=r"is not a prior"):
+        load_prior(HELD_OUT)
+
+
+def test_shared_data_is_warned_of() -> None:
+    texts = read_examples(HELD_OUT, n=3)
+    with pytest.warns(UserWarning, match=r"were both trained on rotten_tomatoes"):
+        attack("wordcnn-mr", texts, "scrimp", prior="mr", guide=None, judge=None, budget=5)
+    mine, _ = fit(labelled(50), ("negative", "positive"), "linear(mine)", ())
+    with pytest.warns(UserWarning, match=r"linear\(mine\) was trained on 2 of these 2 texts, or near copies"):
+        attack("wordcnn-mr", labelled(50)[:2], "scrimp", prior=mine, guide=None, judge=None, budget=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (record, *_) = attack("wordcnn-mr", texts, "scrimp", guide=None, judge=None, budget=5)
+    assert record.prior == "linear(imdb)"
+
+
+def test_a_good_prior_saves_queries_and_a_useless_one_costs_little() -> None:
+    texts = read_examples(HELD_OUT, n=120)
+    good = load_prior(SHIPPED["imdb"])
+    order = np.random.default_rng(0).permutation(len(good.weights))
+    useless = replace(good, name="shuffled", weights=good.weights[order])
+
+    def figures(recipe: str, prior: Linear | str | None = None) -> tuple[float, float]:
+        facts = attack("wordcnn-mr", texts, recipe, prior=prior, guide=None, judge=None, budget=300).summary
+        return facts["success_rate"], facts["charged_mean"]
+
+    greedy, random = figures("greedy-wordnet"), figures("random-wordnet")
+    informed, misled, alone = figures("scrimp"), figures("scrimp", useless), figures("scrimp", "none")
+    assert informed[0] >= greedy[0] - 3
+    assert informed[1] < 0.65 * greedy[1]
+    assert misled[1] < random[1]
+    assert misled[0] >= random[0] - 6
+    assert alone[0] >= random[0] - 2
+    pruned = attack("wordcnn-mr", texts, "scrimp-pruned", guide=None, judge=None).summary
+    quick = attack("wordcnn-mr", texts, "scrimp", guide=None, judge=None).summary
+    assert pruned["fooled"] >= quick["fooled"]
+    assert pruned["success_rate"] >= greedy[0] - 2  # a single climb may end on another hill
+    assert pruned["perturbed_pct"] < 0.9 * quick["perturbed_pct"]
+
+
+def test_labels_are_enough() -> None:
+    texts = read_examples(HELD_OUT, n=60)
+    shown = attack("wordcnn-mr", texts, labels_only=True, guide=None, judge=None).summary
+    blind = attack("wordcnn-mr", texts, "scrimp-labels", labels_only=True, prior="none", guide=None, judge=None).summary
+    assert shown["success_rate"] > 70
+    assert shown["charged_median"] < blind["charged_median"]
+
+
+def test_a_target_and_two_fields() -> None:
+    model = load_victim("wordcnn-mr")
+    pairs = scrimp.wrap(lambda texts: model([(b,) for _, b in texts]), "second", model.labels, fields=2)
+    rows = [Example(e.id, ("a fixed premise", e.text[0]), e.target, (1,)) for e in read_examples(HELD_OUT, n=20)]
+    results = attack(pairs, rows, "scrimp", prior="imdb", goal=Target(0), guide=None, judge=None)
+    assert {r.status for r in results if r.label_before == 0} == {"skipped"}
+    won = results.fooled
+    assert won
+    for record in won:
+        assert record.label_after == 0
+        assert record.adversarial is not None
+        assert record.adversarial[0] == "a fixed premise"
+        assert all(change.field == 1 for change in record.changes)
+
+
+def test_values_are_moved_too() -> None:
+    lengths = scrimp.wrap(lambda texts: [len(text) for text in texts], "length", gives="value")
+    text = "a good film with a good story"
+    results = attack(lengths, [(text, len(text))], "scrimp", goal=scrimp.Shift(8.0), guide=None, judge=None)
+    assert results[0].status == "fooled"
+    assert results[0].adversarial is not None
+    assert len(results[0].adversarial[0]) > len(text) + 8
+
+
+def test_moves_are_made_to_fit_before_they_are_paid() -> None:
+    space = SPACES["wordnet-any"].with_rules(ShareChanged(0.4))
+    (grid,) = space([Example("x", ("good film fine story",), 1)])
+    code = np.ones(len(grid.sizes), np.int16)
+    value = np.array([3.0, 1.0, 2.0, 0.5])
+    generator = fitted(code, value)
+    ask = next(generator)
+    kept = None
+    while kept is None:
+        assert isinstance(ask, Ask)
+        assert not ask.pay
+        allowed = grid.legal(ask.codes)
+        similarity = np.full(len(ask.codes), np.nan)
+        try:
+            ask = generator.send(type("Reply", (), {"allowed": allowed, "similarity": similarity}))
+        except StopIteration as stop:
+            kept = stop.value
+    assert kept.tolist() == [1, 0, 0, 0]  # one word of four: the most valuable one
+    order = np.array([2, 0, 1])
+    assert prefixes(order, np.array([1, 2, 3], np.int16), np.array([0, 1, 3])).tolist() == [[0, 0, 0], [0, 0, 3], [1, 2, 3]]
+
+
+def test_a_floor_inside_the_moves() -> None:
+    texts = read_examples(HELD_OUT, n=25)
+    results = attack("wordcnn-mr", texts, "scrimp", floor=0.85, judge=None)
+    assert len(results.fooled) > 3
+    assert all((record.similarity or 0) >= 0.85 - 1e-6 for record in results.fooled)
+    spent = attack("wordcnn-mr", texts, "greedy-wordnet", floor=0.85, judge=None).summary
+    assert results.summary["charged_mean"] < spent["charged_mean"]
+
+
+def test_the_model_is_bayesian_regression() -> None:
+    """The running update against the closed form with whole matrices."""
+    from scrimp.search.posterior import NOISE, SHARE, SLOT, SWAP
+
+    rng = np.random.default_rng(2)
+    gain = rng.normal(size=(4, 3))
+    model = _Model(gain.copy(), True, -0.9, False)
+    codes = rng.integers(0, 4, (6, 4)).astype(np.int16)
+    codes[0] = [1, 0, 0, 0]
+    margins = rng.uniform(-0.9, -0.1, 6)
+    odds = np.array([model.learn(code, margin) for code, margin in zip(codes, margins, strict=True)])
+    scaled = (gain / gain.std()).ravel()
+    same_slot = np.kron(np.eye(4), np.ones((3, 3)))
+    prior = SHARE[1] ** 2 * np.outer(scaled, scaled) + SLOT**2 * same_slot + SWAP**2 * np.eye(12)
+    design = np.zeros((6, 12))
+    for row, code in enumerate(codes):
+        for slot, choice in enumerate(code):
+            if choice:
+                design[row, 3 * slot + choice - 1] = 1
+    noise = np.diag(NOISE**2 * (codes > 0).sum(1))
+    weight = prior @ design.T @ np.linalg.inv(design @ prior @ design.T + noise)
+    mean = SHARE[0] * scaled + weight @ (odds - model.start - design @ (SHARE[0] * scaled))
+    assert np.allclose(model.mean.ravel(), mean)
+    variance = np.diag(prior - weight @ design @ prior)
+    ratio = model.deviation.ravel() ** 2 / variance
+    assert np.allclose(ratio, ratio[0])
+
+
+def test_the_command_trains_and_uses_a_prior(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "moods.tsv"
+    data.write_text("".join(f"{e.target}\t{e.text[0]}\n" for e in labelled(200)))
+    out = tmp_path / "moods.npz"
+    with pytest.raises(SystemExit) as end:
+        main(["prior", "train", "--data", str(data), "--labels", "negative,positive", "--out", str(out)])
+    assert end.value.code == 0
+    assert "200 texts" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        main(["attack", "--n", "4", "--prior", str(out), "--no-judge", "--json", "--out", str(tmp_path / "run")])
+    assert end.value.code == 0
+    assert {record.prior for record in scrimp.read_records(tmp_path / "run" / "records.jsonl")} == {"linear(moods)"}
+    with pytest.raises(SystemExit) as end:
+        main(["prior", "train", "--data", str(data), "--labels", "a,b", "--out", str(tmp_path / "moods.txt")])
+    assert end.value.code == 2
+    assert "a prior is a .npz file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (labelled(5), "5 texts are too few for a prior: give at least 20"),
+        ([replace(e, target=1) for e in labelled(30)], "all 30 texts have the label 1"),
+        ([Example(str(i), ("",), i % 2) for i in range(30)], "no word occurs in 3 texts"),
+    ],
+)
+def test_data_that_teaches_nothing(rows: list[Example], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(rows, ("a", "b"), "x", ())
