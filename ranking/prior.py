@@ -104,10 +104,10 @@ class Linear:
     def seen(self, texts: Sequence[Text]) -> int:
         if not len(self.fingerprints):
             return 0
-        mine = [np.unique(column) for column in self.fingerprints.T]
         asked = np.array([fingerprint(" ".join(text)) for text in texts], np.uint32).reshape(-1, HASHES)
-        hits = np.stack([np.isin(asked[:, place], mine[place]) for place in range(HASHES)])
-        return int((hits.sum(0) >= HASHES - 1).sum())
+        hits = sum(np.isin(asked[:, place], self.fingerprints[:, place]).astype(int) for place in range(HASHES))
+        maybe = asked[np.asarray(hits) >= HASHES - 1]  # of these, the ones that share two hashes with one and the same text
+        return sum(bool(((self.fingerprints == row).sum(1) >= HASHES - 1).any()) for row in maybe)
 
     def save(self, path: Path) -> None:
         facts = {"name": self.name, "labels": self.labels, "data": self.data}
