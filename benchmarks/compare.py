@@ -9,14 +9,18 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..attacks.recipes import RECIPES, recipe_named
+from ..ranking.prior import Linear, Prior
 from ..spaces import space_named
 from ..victims import HELD_OUT, load_victim
 from .data import read_examples
-from .run import attack
+from .run import as_prior, attack
 
 MEASURED = Path(__file__).parent / "measured"
 BUDGETS = (5, 10, 20, 50, 100)
@@ -45,8 +49,12 @@ def compare(
     floor: float | None = None,
     space: str | None = None,
     seed: int = 0,
+    prior: str | None = None,
 ) -> dict[str, Any]:
-    """One row of figures per recipe. A recipe for labels is given labels only."""
+    """One row of figures per recipe. A recipe for labels is given labels only.
+
+    `prior` replaces the recipes' own; "shuffled" is that one with its weights dealt to other words: a useless prior.
+    """
     model = load_victim(victim)
     examples = read_examples(data, labels=model.labels, n=n)
     attack(model, examples[:1], recipes[0], budget=2)  # loads tagger, lexicon and encoders outside the times
@@ -61,6 +69,7 @@ def compare(
             seed=seed,
             floor=floor,
             space=space_named(space) if space else None,
+            prior=_shuffled(as_prior("auto", model)) if prior == "shuffled" else prior,
             labels_only=recipe.search.needs == "label",
         )
         reached = {f"at_{at}": share for at, share in found.success_at(BUDGETS).items()}
@@ -69,7 +78,14 @@ def compare(
             f"{name}: {rows[-1]['success_rate']} % fooled at {rows[-1]['charged_mean']} queries", file=sys.stderr, flush=True
         )
     facts = {"victim": model.name, "texts": len(examples), "budget": budget, "floor": floor, "space": space, "seed": seed}
-    return facts | {"rows": rows}
+    return facts | {"prior": prior or "as in the recipe", "rows": rows}
+
+
+def _shuffled(prior: Prior | None) -> Prior | None:
+    if not isinstance(prior, Linear):
+        return prior
+    order = np.random.default_rng(0).permutation(len(prior.weights))
+    return replace(prior, name=f"shuffled {prior.name}", weights=prior.weights[order])
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -94,13 +110,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--space", help="the same space under every recipe")
     parser.add_argument("--budget", type=int, default=10_000, help="(%(default)s)")
     parser.add_argument("--floor", type=float, help="least cosine to the original, by the guide encoder")
+    parser.add_argument("--prior", help="as for `scrimp attack`, or shuffled: a useless one")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     parser.add_argument("--out", type=Path, default=MEASURED / "recipes.json", help="where the record goes (%(default)s)")
     parser.add_argument("--markdown", action="store_true", help="print the record in --out as a table; run nothing")
     args = parser.parse_args(arguments)
     if not args.markdown:
         names = [name.strip() for name in args.recipes.split(",")]
-        record = compare(args.victim, args.data, names, args.n, args.budget, args.floor, args.space, args.seed)
+        record = compare(args.victim, args.data, names, args.n, args.budget, args.floor, args.space, args.seed, args.prior)
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
     print(markdown(json.loads(args.out.read_text())))
