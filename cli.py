@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .attacks.types import Goal, Space, Victim
+    from .attacks.recipes import Recipe
+    from .attacks.types import Example, Goal, Space, Victim
 
 ALLOWED = "scrimp is for testing the robustness of models you are allowed to test."
 EXAMPLES = f"""\
@@ -24,6 +25,14 @@ examples:
       your own model: predict takes list[str] and returns one row of class probabilities per text
   scrimp attack --victim my_model.py:label --gives label --labels bad,good --data reviews.csv --recipe scrimp-labels
       a model that only gives labels
+  scrimp attack --victim endpoint.json --data reviews.csv --budget 50 --out runs/api
+      a model behind HTTP; endpoint.json describes it, keys come from environment variables:
+      {{"url": "https://api.example.com/classify", "name": "example@2026-01", "labels": ["bad", "good"],
+       "headers": {{"Authorization": "Bearer ${{EXAMPLE_KEY}}"}}, "body": {{"inputs": "{{texts}}"}}, "reply": "results.*.scores",
+       "per_second": 5, "concurrency": 8, "money": {{"cap": 2.5, "per_call": 0.001}}}}
+      a chat model (OpenAI-compatible, labels only) has "model" and "prompt" instead of "body" and "reply":
+      {{"url": "http://127.0.0.1:8080/v1/chat/completions", "model": "mine", "labels": ["bad", "good"],
+       "prompt": "Is this review {{labels}}? Answer with one word.\\n\\n{{text}}"}}
   scrimp attack ... --out runs/first --resume
       go on after a crash; nothing paid for is asked again
 
@@ -52,6 +61,13 @@ examples:
 
 {ALLOWED}
 """
+CONVERT_EXAMPLES = f"""\
+examples:
+  scrimp convert textattack.csv --out theirs/records.jsonl
+      then scrimp.read_records("theirs/records.jsonl") stands beside the records of `scrimp attack --out`
+
+{ALLOWED}
+"""
 RESOURCES_EXAMPLES = f"""\
 examples:
   scrimp resources
@@ -72,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="attack | list | resources | space | prior | build")
+    verbs = top.add_subparsers(
+        dest="verb", required=True, metavar="attack | list | resources | space | prior | train | build | convert"
+    )
     run = verbs.add_parser(
         "attack", help="attack a victim on texts", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -81,7 +99,8 @@ def _parser() -> argparse.ArgumentParser:
         "--victim",
         default="wordcnn-mr",
         metavar="V",
-        help="a name from `scrimp list`, file.py:function or module:function (%(default)s)",
+        help="a name from `scrimp list`, file.py:function, module:function, a directory from `scrimp train`, hf:NAME, or "
+        "endpoint.json (%(default)s)",
     )
     what.add_argument("--gives", choices=("scores", "label", "value"), help="what a function victim returns (scores)")
     what.add_argument("--labels", metavar="A,B,...", help="class names in the order of the victim's scores")
@@ -93,12 +112,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument("--text-column", metavar="NAME", help="column of the text; several, separated by commas, for pairs")
     what.add_argument("--label-column", metavar="NAME", help="column of the label: a class number or name")
+    what.add_argument(
+        "--edit", metavar="F,...", help="fields that may change, numbered from 0 (all): 1 is the hypothesis of a pair"
+    )
     what.add_argument("--n", type=int, metavar="N", help="the first N rows only")
     how = run.add_argument_group("how")
     how.add_argument("--recipe", metavar="R", help="a name from `scrimp list` (scrimp, or scrimp-labels without scores)")
     how.add_argument("--space", metavar="S", help="another search space under the recipe")
     how.add_argument(
-        "--prior", metavar="P", help="auto, none, a name from `scrimp list`, file.npz, or a model you own (as for --victim)"
+        "--prior",
+        metavar="P",
+        help="auto, none, attention, a name from `scrimp list`, file.npz, or a model you own (as for --victim)",
+    )
+    how.add_argument(
+        "--attention", metavar="A", help="auto, none or a name from `scrimp list`: whose attention orders the words"
+    )
+    how.add_argument(
+        "--learn",
+        type=int,
+        default=0,
+        metavar="G",
+        help="let the prior learn from finished texts, in generations of G (0: no); then their order matters",
     )
     how.add_argument(
         "--budget", type=int, default=1000, metavar="B", help="most texts per example, the clean one included (%(default)s)"
@@ -153,8 +187,14 @@ def _parser() -> argparse.ArgumentParser:
     prior.add_argument("--text-column", metavar="NAME")
     prior.add_argument("--label-column", metavar="NAME")
     prior.add_argument("--out", required=True, metavar="FILE.npz", help="where the prior goes")
+    verbs.add_parser("train", help="train a victim from labelled texts", add_help=False)
     build = verbs.add_parser("build", help="build a search space's table from vectors and constraints", add_help=False)
     build.add_argument("what", choices=("counterfitted",))
+    log = verbs.add_parser(
+        "convert", help="a CSV log of TextAttack as records", epilog=CONVERT_EXAMPLES, formatter_class=raw
+    )
+    log.add_argument("log", metavar="LOG.csv", help="from textattack attack --log-to-csv")
+    log.add_argument("--out", required=True, metavar="FILE.jsonl", help="where the records go")
     return top
 
 
@@ -181,6 +221,8 @@ def _attack(args: argparse.Namespace) -> int:
     if limit is not None and limit < 1:
         raise ValueError(f"--n {limit}: at least one text is needed")
     examples = read_examples(path, args.text_column, args.label_column, victim.labels, limit)
+    if args.edit is not None:
+        examples = _editable(examples, args.edit)
     victim = as_victim(_reading(victim, len(examples[0].text)), args.labels_only)
     args.recipe = args.recipe or default_recipe(victim)
     goal, space = _goal(args, victim.labels), _space(args)
@@ -197,6 +239,8 @@ def _attack(args: argparse.Namespace) -> int:
             space=space,
             floor=args.floor,
             window=args.window,
+            attention=args.attention,
+            learn=args.learn,
             prior=args.prior,
             judge=None if args.no_judge else "minilm",
             width=args.width,
@@ -213,12 +257,22 @@ def _attack(args: argparse.Namespace) -> int:
     for record in broken[:3]:
         console.print(f"[red]error[/] in {escape(printable(f'{record.id}: {record.reason}'))}")
     show_summary(console, results.summary, title)
+    if notes := getattr(victim, "notes", None):
+        console.print("endpoint: " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in notes.items()))
     if args.out:
         results.to_csv(Path(args.out) / "results.csv")
         console.print(f"records: {Path(args.out) / 'records.jsonl'}", markup=False)
     if args.json:
         print(json.dumps(results.summary), flush=True)
     return 1 if len(broken) == len(results) else 0
+
+
+def _editable(examples: Sequence[Example], wanted: str) -> list[Example]:
+    fields = len(examples[0].text)
+    numbers = [part.strip() for part in wanted.split(",")]
+    if not all(number.isdecimal() and int(number) < fields for number in numbers):
+        raise ValueError(f"--edit {wanted}: it lists fields that may change, numbered from 0 to {fields - 1}")
+    return [replace(example, editable=tuple(sorted({int(number) for number in numbers}))) for example in examples]
 
 
 def _reading(victim: Victim, fields: int) -> Victim:
@@ -268,6 +322,7 @@ def _list() -> int:
     from .attacks.recipes import RECIPES
     from .progress import show_parts
     from .ranking import RANKINGS
+    from .ranking.attention import SHIPPED_ATTENTION, load_attention
     from .ranking.prior import SHIPPED, load_prior
     from .search import SEARCHES
     from .spaces import SPACE_NOTES
@@ -283,9 +338,20 @@ def _list() -> int:
     known = {name: load_prior(path) for name, path in SHIPPED.items()}
     notes = [(name, f"{', '.join(p.labels)}; {len(p.numbers)} words of {', '.join(p.data)}") for name, p in known.items()]
     show_parts(console, "priors", notes)
-    rows = [(r.name, f"needs {r.search.needs}", r.space.name, r.about, r.paper) for r in RECIPES.values()]
-    show_parts(console, "recipes", rows)
+    networks = {name: load_attention(path) for name, path in SHIPPED_ATTENTION.items()}
+    looks = [(name, f"{net.kind}; {', '.join(net.labels)}; of {', '.join(net.data)}") for name, net in networks.items()]
+    show_parts(console, "attention", looks)
+    show_parts(console, "recipes", [(recipe.name, _described(recipe)) for recipe in RECIPES.values()])
     return 0
+
+
+def _described(recipe: Recipe) -> str:
+    """What it does, on which space, under which floor, for which victims, and where it comes from."""
+    floor = ""
+    if recipe.floor is not None:
+        floor = f", floor {recipe.floor:.3g}" + (f" in {recipe.window} words" if recipe.window else "")
+    lines = [f"needs {recipe.search.needs}: {recipe.about}", f"{recipe.space.name}{floor}", recipe.paper]
+    return "\n".join(line for line in lines if line)
 
 
 def _resources(names: Sequence[str]) -> int:
@@ -349,10 +415,23 @@ def _train_prior(args: argparse.Namespace) -> int:
     return 0
 
 
+def _convert(log: str, out: str) -> int:
+    from rich.console import Console
+
+    from .benchmarks.convert import from_textattack, write_records
+    from .benchmarks.results import Results
+    from .progress import show_summary
+
+    results = Results(tuple(from_textattack(log)))
+    write_records(results.records, out)
+    show_summary(Console(), results.summary, f"{log}, queries as TextAttack counts them")
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. Errors a user can mend are one line on standard error and exit code 2."""
     args, rest = _parser().parse_known_args(argv)
-    if rest and args.verb != "build":
+    if rest and args.verb not in ("build", "train"):
         _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if args.verb == "attack":
@@ -363,10 +442,16 @@ def main(argv: Sequence[str] | None = None) -> None:
             code = _look(args.name, args.text, not args.no_similarity)
         elif args.verb == "prior":
             code = _train_prior(args)
+        elif args.verb == "train":
+            from .benchmarks.train import main as train
+
+            code = train(rest)
         elif args.verb == "build":
             from .spaces.fitting import main as build
 
             code = build(rest)
+        elif args.verb == "convert":
+            code = _convert(args.log, args.out)
         else:
             code = _resources(args.fetch)
     except (ValueError, OSError, ImportError, RuntimeError) as fault:
@@ -377,6 +462,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         kept = getattr(args, "out", None)
         hint = "what is finished is kept: run the same command with --resume" if kept else "with --out it could be resumed"
+        if args.verb == "train":
+            hint = "a model is written when its training is over"
         print(f"scrimp: stopped; {hint}", file=sys.stderr)
         code = 130
     sys.exit(code)

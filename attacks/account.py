@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .replies import ReplyStore, digest
-from .types import Text, Victim
+from .types import Gives, Text, Victim
 
+Part = Mapping[int, NDArray[Any] | Exception]  # what is known by now: the reply to the text at a place, or why there is none
+Keep = Callable[[Part], None]
+NO_LABEL = -1  # a reply in words that names no class, or several
 REMEMBERED = 100_000  # replies kept in memory across examples: keys of 16 bytes and short rows, some 20 MB
 
 
@@ -29,6 +33,7 @@ class Account:
     charges: dict[Text, int] = field(default_factory=dict)  # text -> its place in the order of payment, from 1
     replies: dict[Text, NDArray[Any]] = field(default_factory=dict)
     due: list[Text] = field(default_factory=list)
+    unread: int = 0  # replies that were NO_LABEL
     failure: BaseException | None = None
 
     def bill(self, text: Text) -> bool:
@@ -41,6 +46,18 @@ class Account:
             self.due.append(text)
         self.asked += 1
         return True
+
+    def take(self, text: Text, row: NDArray[Any], gives: Gives) -> None:
+        """Write down a reply. NO_LABEL is paid for like any other and moves nothing: it counts as the clean text's label,
+        so that no goal can take it for a success. Without a label for the clean text the example cannot be judged."""
+        if gives == "label" and row == NO_LABEL:
+            self.unread += 1
+            clean = self.replies.get(next(iter(self.charges)))
+            if clean is None:
+                self.failure = ValueError("the reply to the clean text names no label, so there is nothing to attack")
+                return
+            row = clean
+        self.replies[text] = row
 
 
 @dataclass
@@ -55,7 +72,11 @@ class Spent:
 
 @dataclass
 class Cashier:
-    """Pays the bills of all attacks in flight with as few victim calls as possible."""
+    """Pays the bills of all attacks in flight with as few victim calls as possible.
+
+    A victim whose replies come one after the other may have a method `stream(texts, keep)`, which hands each part of them
+    to `keep` as it comes. Then a paid reply is on disk before the next one is awaited, and a failure is one text's alone.
+    """
 
     victim: Victim
     batch: int = 256
@@ -77,15 +98,16 @@ class Cashier:
         if self.store:
             known |= self.store.get([key for key in keys.values() if key not in known])
         texts = [text for text in owed if keys[text] not in known]
+        send = self._stream if getattr(self.victim, "stream", None) else self._send
         for start in range(0, len(texts), self.batch):
-            self._send(texts[start : start + self.batch], keys, known, owed)
+            send(texts[start : start + self.batch], keys, known, owed)
         fresh = set(texts)
         for text, debtors in owed.items():
             row = known.get(keys[text])
             if row is None:
                 continue
             for place, account in enumerate(debtors):
-                account.replies[text] = row
+                account.take(text, row, self.victim.gives)
                 account.cached += place > 0 or text not in fresh
 
     def _send(
@@ -106,28 +128,68 @@ class Cashier:
             for account in owed[texts[0]]:
                 account.failure = fault
             return
-        replies = {keys[text]: row for text, row in zip(texts, rows, strict=True)}
-        if self.store:
+        self._keep({keys[text]: row for text, row in zip(texts, rows, strict=True)}, known)
+
+    def _keep(self, replies: dict[bytes, NDArray[Any]], known: dict[bytes, NDArray[Any]]) -> None:
+        if self.store and replies:
             self.store.put(replies)
         known |= replies
         self._memory |= replies
         while len(self._memory) > REMEMBERED:
             del self._memory[next(iter(self._memory))]
 
-    def _call(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
+    def _stream(
+        self,
+        texts: Sequence[Text],
+        keys: dict[Text, bytes],
+        known: dict[bytes, NDArray[Any]],
+        owed: dict[Text, list[Account]],
+    ) -> None:
+        waiting = dict(enumerate(texts))
+
+        def fail(text: Text, fault: Exception) -> None:
+            for account in owed[text]:
+                account.failure = fault
+
+        def keep(part: Part) -> None:
+            replies = {}
+            for place, row in part.items():
+                text = waiting.pop(place)
+                if isinstance(row, Exception):
+                    fail(text, row)
+                elif not np.isfinite(row).all():
+                    fail(text, self._not_finite(row, text))
+                else:
+                    replies[keys[text]] = row
+            self._keep(replies, known)
+
+        with self._timed(len(texts)):
+            self.victim.stream(texts, keep)  # type: ignore[attr-defined]  # optional, see above
+        for text in waiting.values():
+            fail(text, ValueError(f"{self.victim.name} left out {text!r:.80}; stream must hand every text to keep"))
+
+    @contextmanager
+    def _timed(self, texts: int) -> Iterator[None]:
         wall, cpu = time.perf_counter(), time.process_time()
         self.spent.calls += 1
-        self.spent.sent += len(texts)
+        self.spent.sent += texts
         try:
-            rows = [np.asarray(row) for row in self.victim(texts)]
+            yield
         finally:
             self.spent.seconds += time.perf_counter() - wall
             self.spent.cpu += time.process_time() - cpu
+
+    def _not_finite(self, row: NDArray[Any], text: Text) -> ValueError:
+        return ValueError(f"{self.victim.name} gave {row.tolist()} for {text!r:.80}; replies must be finite")
+
+    def _call(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
+        with self._timed(len(texts)):
+            rows = [np.asarray(row) for row in self.victim(texts)]
         if len(rows) != len(texts):
             raise ValueError(
                 f"{self.victim.name} gave {len(rows)} rows for {len(texts)} texts; it must give one row per text"
             )
         if not np.isfinite(np.concatenate([row.ravel() for row in rows])).all():
             at = next(place for place, row in enumerate(rows) if not np.isfinite(row).all())
-            raise ValueError(f"{self.victim.name} gave {rows[at].tolist()} for {texts[at]!r:.80}; replies must be finite")
+            raise self._not_finite(rows[at], texts[at])
         return rows

@@ -43,13 +43,15 @@ class SearchFault(RuntimeError):
 
 @dataclass
 class _Best:
-    """The best text so far: a success first, then fewer changed words, then the one found earlier."""
+    """The best text so far: a success first, then fewer changed words, then the nearer one, then the one found earlier."""
 
     fooled: bool = False
     changed: int = 0
     margin: float = -np.inf
+    near: float = np.nan  # similarity to the original, where it was encoded
     code: Codes | None = None
     text: Text | None = None
+    grid: Grid | None = None  # what the code means
 
 
 @dataclass
@@ -57,11 +59,13 @@ class _Page:
     """An ask being answered."""
 
     ask: Ask
+    grid: Grid
     texts: list[Text]
     allowed: Bools
     similarity: Floats
     vectors: NDArray[np.float32]
     rows: list[int]  # allowed rows, in order of payment
+    results: Bools  # False: a probe
     answered: Bools
     fooled: Bools
     margin: Floats
@@ -267,7 +271,7 @@ class Engine:
             reply = self._answers(flight)
 
     def _open_page(self, flight: _Flight, ask: Ask) -> None:
-        grid = flight.grid
+        grid = ask.grid or flight.grid
         assert grid is not None
         try:
             texts = grid.decode(ask.codes)
@@ -275,13 +279,17 @@ class Engine:
         except (ValueError, TypeError, IndexError, AttributeError) as fault:
             raise SearchFault(f"{self.search.name} asked about codes the grid does not have: {fault}") from fault
         n = len(texts)
+        if ask.grid is not None and grid.decode(np.zeros((1, len(grid.sizes)), np.int16))[0] != flight.example.text:
+            raise SearchFault(f"{self.search.name} asked in a grid of another text; ask in one that grid.around gave")
         flight.page = _Page(
             ask=ask,
+            grid=grid,
             texts=texts,
             allowed=allowed,
             similarity=np.full(n, np.nan),
             vectors=np.zeros((n, 0), np.float32),
             rows=allowed.nonzero()[0].tolist(),
+            results=np.asarray((ask.codes >= 0).all(1)),
             answered=np.zeros(n, bool),
             fooled=np.zeros(n, bool),
             margin=np.full(n, -np.inf),
@@ -308,14 +316,18 @@ class Engine:
             assert self.guide is not None
             texts: list[str] = []
             for flight in waiting:
-                page, grid = flight.page, flight.grid
+                page = flight.page
                 assert page is not None
-                assert grid is not None
+                if page.ask.window:
+                    cut = page.grid.windows(page.ask.codes, page.ask.window)[1]
+                    texts.extend(self._joined(flight, text) for text in cut)
+                    if self.floor is None:
+                        continue
                 texts.extend(self._joined(flight, text) for text in page.texts)
                 if flight.origin is None:
                     texts.append(self._joined(flight, flight.example.text))
                 if self.window:
-                    before, after = grid.windows(page.ask.codes, self.window)
+                    before, after = page.grid.windows(page.ask.codes, self.window)
                     texts.extend(self._joined(flight, text) for text in before + after)
             vectors = iter(self._vectors(self.guide, texts))
             for flight in waiting:
@@ -323,12 +335,14 @@ class Engine:
                 assert page is not None
                 n = len(page.texts)
                 page.vectors = np.array(list(islice(vectors, n)))
-                if flight.origin is None:
-                    flight.origin = next(vectors)
-                page.similarity = _cosines(page.vectors, flight.origin)
-                if self.window:
-                    old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
-                    page.similarity = _cosines(old, new)
+                if not page.ask.window or self.floor is not None:
+                    whole = np.array(list(islice(vectors, n))) if page.ask.window else page.vectors
+                    if flight.origin is None:
+                        flight.origin = next(vectors)
+                    page.similarity = _cosines(whole, flight.origin)
+                    if self.window:
+                        old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
+                        page.similarity = _cosines(old, new)
                 if self.floor is not None:
                     probes = (page.ask.codes < 0).any(1)  # a probe is no result, so no floor holds it back
                     page.allowed = page.allowed & (probes | (page.similarity >= self.floor))
@@ -377,19 +391,20 @@ class Engine:
         rows = page.rows[page.settled : page.cursor]
         texts = [page.texts[row] for row in rows]
         verdict = self.goal([account.replies[text] for text in texts], flight.example, self.victim.gives)
-        codes = page.ask.codes[rows]
-        result: Bools = np.asarray((codes >= 0).all(1))
+        places = np.array(rows)
+        result = page.results[places]
         fooled = verdict.fooled & result
-        page.answered[rows], page.fooled[rows] = True, fooled
-        page.margin[rows], page.score[rows] = verdict.margin, verdict.score
+        page.answered[places], page.fooled[places] = True, fooled
+        page.margin[places], page.score[places] = verdict.margin, verdict.score
+        won = bool(fooled.any())
         if account.charged > page.start:
             flight.idle = 0
         if self.trace:
             self._note(flight, texts, fooled)
-        if fooled.any():
-            flight.won.update(text for text, won in zip(texts, fooled, strict=True) if won)
-        if fooled.any() or (not flight.best.fooled and (verdict.margin[result] > flight.best.margin).any()):
-            self._remember(flight, page, rows, codes, result, fooled, verdict.margin)
+        if won:
+            flight.won.update(text for text, fools in zip(texts, fooled, strict=True) if fools)
+        if won or (not flight.best.fooled and (verdict.margin[result] > flight.best.margin).any()):
+            self._remember(flight, page, rows, page.ask.codes[places], result, fooled, verdict.margin)
         page.settled = page.cursor
 
     def _remember(
@@ -401,14 +416,16 @@ class Engine:
             charge = max(charge, flight.account.charges[page.texts[row]])
             if not result[i]:
                 continue
+            near = float(page.similarity[row])
             if best.fooled:
-                better = fooled[i] and changed[i] < best.changed
+                nearer = changed[i] == best.changed and near > best.near  # never where either was not encoded
+                better = fooled[i] and (changed[i] < best.changed or nearer)
             else:
                 better = fooled[i] or margin[i] > best.margin
             if better:
                 best.fooled, best.changed, best.margin = bool(fooled[i]), int(changed[i]), float(margin[i])
-                best.code, best.text = codes[i].copy(), page.texts[row]
-                near = float(page.similarity[row])
+                best.code, best.text, best.near = codes[i].copy(), page.texts[row], near
+                best.grid = page.grid
                 flight.improvements.append(
                     Improvement(charge, best.fooled, best.changed, best.margin, None if np.isnan(near) else near)
                 )
@@ -464,8 +481,8 @@ class Engine:
         assert flight.done is not None
         status, reason = flight.done
         won = status == "fooled"
-        assert not won or (best.text is not None and best.code is not None and grid is not None)
-        changes = grid.changes(best.code) if won and grid and best.code is not None else []
+        assert not won or (best.text is not None and best.code is not None and best.grid is not None)
+        changes = best.grid.changes(best.code) if won and best.grid and best.code is not None else []
         before = _plain(flight.clean)
         after = _plain(account.replies[best.text]) if won and best.text is not None else (None, None)
         return Record(

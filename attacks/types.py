@@ -66,6 +66,7 @@ class Grid(Protocol):
     """The texts reachable from one example. A code gives each slot a choice: 0 keeps the word, 1..size replace it."""
 
     gain: Floats | None  # [slots, most candidates], -inf where there is none: what a prior expects of each swap
+    attention: Floats | None  # [slots]: the share of each slot's word in a model's attention on its field
 
     @property
     def sizes(self) -> NDArray[np.int64]: ...  # candidates per slot, all at least 1
@@ -80,6 +81,8 @@ class Grid(Protocol):
     def decode(self, codes: Codes) -> list[Text]: ...
     def legal(self, codes: Codes) -> Bools: ...  # whole-code rules that need no model
     def changes(self, code: Codes) -> list[Change]: ...
+    # The grid with candidates proposed in that text (for these slots, or all), and the text's code in it.
+    def around(self, code: Codes, slots: Sequence[int] | None = None) -> tuple[Grid, Codes]: ...
     def windows(self, codes: Codes, words: int) -> tuple[list[Text], list[Text]]: ...  # original and changed, cut alike
 
 
@@ -102,6 +105,8 @@ class Ask:
     pay: bool = True  # False: rules, vectors and similarity only; the victim is not called
     until_fooled: bool = False  # pay row by row and stop at the first success
     encode: bool = False  # fill vectors and similarity even when no floor asks for them
+    grid: Grid | None = None  # what the codes mean, where that is not the example's own grid: one of grid.around
+    window: int | None = None  # with encode: vectors of so many words around the changes, and no similarity without a floor
 
 
 @dataclass(frozen=True)

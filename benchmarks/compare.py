@@ -50,6 +50,8 @@ def compare(
     space: str | None = None,
     seed: int = 0,
     prior: str | None = None,
+    learn: int = 0,
+    edit: tuple[int, ...] | None = None,
 ) -> dict[str, Any]:
     """One row of figures per recipe. A recipe for labels is given labels only.
 
@@ -57,7 +59,10 @@ def compare(
     """
     model = load_victim(victim)
     examples = read_examples(data, labels=model.labels, n=n)
+    if edit is not None:
+        examples = [replace(example, editable=edit) for example in examples]
     attack(model, examples[:1], recipes[0], budget=2)  # loads tagger, lexicon and encoders outside the times
+    chosen = _shuffled(as_prior("auto", model)) if prior == "shuffled" else as_prior(prior, model)
     rows = []
     for name in recipes:
         recipe = recipe_named(name)
@@ -69,7 +74,8 @@ def compare(
             seed=seed,
             floor=floor,
             space=space_named(space) if space else None,
-            prior=_shuffled(as_prior("auto", model)) if prior == "shuffled" else prior,
+            learn=learn,
+            prior=chosen or prior,
             labels_only=recipe.search.needs == "label",
         )
         reached = {f"at_{at}": share for at, share in found.success_at(BUDGETS).items()}
@@ -78,7 +84,7 @@ def compare(
             f"{name}: {rows[-1]['success_rate']} % fooled at {rows[-1]['charged_mean']} queries", file=sys.stderr, flush=True
         )
     facts = {"victim": model.name, "texts": len(examples), "budget": budget, "floor": floor, "space": space, "seed": seed}
-    return facts | {"prior": prior or "as in the recipe", "rows": rows}
+    return facts | {"prior": chosen.name if chosen else prior or "as in the recipe", "learn": learn, "rows": rows}
 
 
 def _shuffled(prior: Prior | None) -> Prior | None:
@@ -86,6 +92,15 @@ def _shuffled(prior: Prior | None) -> Prior | None:
         return prior
     order = np.random.default_rng(0).permutation(len(prior.weights))
     return replace(prior, name=f"shuffled {prior.name}", weights=prior.weights[order])
+
+
+def added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The rows of both, in the order of the recipes, where nothing else differs; new rows take the place of old ones."""
+    differ = [key for key in new if key != "rows" and old.get(key) != new[key]]
+    if differ:
+        raise ValueError(f"the record differs in {', '.join(differ)}; give another --out")
+    rows = {row["recipe"]: row for row in [*old["rows"], *new["rows"]]}
+    return new | {"rows": sorted(rows.values(), key=lambda row: list(RECIPES).index(row["recipe"]))}
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -111,14 +126,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=int, default=10_000, help="(%(default)s)")
     parser.add_argument("--floor", type=float, help="least cosine to the original, by the guide encoder")
     parser.add_argument("--prior", help="as for `scrimp attack`, or shuffled: a useless one")
+    parser.add_argument("--learn", type=int, default=0, help="as for `scrimp attack` (%(default)s)")
+    parser.add_argument("--edit", type=int, nargs="*", help="fields that may change, numbered from 0 (all)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     parser.add_argument("--out", type=Path, default=MEASURED / "recipes.json", help="where the record goes (%(default)s)")
+    parser.add_argument("--add", action="store_true", help="keep the rows of other recipes that --out has")
     parser.add_argument("--markdown", action="store_true", help="print the record in --out as a table; run nothing")
     args = parser.parse_args(arguments)
     if not args.markdown:
         names = [name.strip() for name in args.recipes.split(",")]
-        record = compare(args.victim, args.data, names, args.n, args.budget, args.floor, args.space, args.seed, args.prior)
+        edit = None if args.edit is None else tuple(args.edit)
+        plan = (args.budget, args.floor, args.space, args.seed, args.prior, args.learn, edit)
+        record = compare(args.victim, args.data, names, args.n, *plan)
         args.out.parent.mkdir(parents=True, exist_ok=True)
+        if args.add and args.out.exists():
+            record = added(json.loads(args.out.read_text()), record)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
     print(markdown(json.loads(args.out.read_text())))
 

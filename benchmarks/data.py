@@ -7,6 +7,7 @@ import difflib
 import gzip
 import io
 import json
+import lzma
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +49,11 @@ def read_examples(
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as fault:
             raise DataError(f"{path} is not a whole gzip file ({fault}); copy or compress it again") from fault
+    elif suffixes[-1:] == [".xz"]:
+        try:
+            raw = lzma.decompress(raw)
+        except (lzma.LZMAError, EOFError) as fault:
+            raise DataError(f"{path} is not a whole xz file ({fault}); copy or compress it again") from fault
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -56,7 +62,7 @@ def read_examples(
         ) from fault
     if not text.strip():
         raise DataError(f"{path} is empty; it needs at least one row with a label and a text")
-    kind = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
+    kind = next((suffix for suffix in reversed(suffixes) if suffix not in (".gz", ".xz")), "")
     if kind in (".jsonl", ".json"):
         rows = _json_rows(path, text, kind)
     elif kind in (".csv", ".tsv"):

@@ -16,6 +16,8 @@ from ..attacks.recipes import RECIPES, Recipe, recipe_named
 from ..attacks.record import Record
 from ..attacks.replies import ReplyStore
 from ..attacks.types import Encoder, Example, Goal, Space, Victim
+from ..ranking.attention import Attended, Attention, choose_attention
+from ..ranking.learning import Learning
 from ..ranking.prior import Guided, Prior, Surrogate, choose_prior, fitting
 from ..spaces import space_named
 from ..spaces.encoders import ENCODERS
@@ -66,17 +68,23 @@ def _encoder(name: str | Encoder | None) -> Encoder | None:
 
 def as_prior(prior: Any, victim: Victim) -> Prior | None:
     """A prior from a name or a file, or from a model that is asked in the victim's place."""
-    if isinstance(prior, str) and (prior in VICTIMS or (":" in prior and not prior.endswith(".npz"))):
+    model = isinstance(prior, str) and (prior in VICTIMS or Path(prior).is_dir() or (":" in prior and prior[-4:] != ".npz"))
+    if model:
         return fitting(Surrogate(load_victim(prior)), victim)
     if callable(prior) and hasattr(prior, "gives"):
         return fitting(Surrogate(prior), victim)
     return choose_prior(prior, victim)
 
 
-def _warn_if_seen(prior: Prior, victim: Victim, examples: list[Example]) -> None:
-    shared = sorted(set(prior.data) & set(getattr(victim, "trained_on", ())))
+def _warn_if_shared(model: Prior | Attention, victim: Victim) -> None:
+    shared = sorted(set(model.data) & set(getattr(victim, "trained_on", ())))
     if shared:
-        warnings.warn(f"prior {prior.name} and victim {victim.name} were both trained on {', '.join(shared)}", stacklevel=3)
+        kind = "prior" if hasattr(model, "seen") else "attention model"
+        warnings.warn(f"{kind} {model.name} and victim {victim.name} were both trained on {', '.join(shared)}", stacklevel=4)
+
+
+def _warn_if_seen(prior: Prior, victim: Victim, examples: list[Example]) -> None:
+    _warn_if_shared(prior, victim)
     seen = prior.seen([example.text for example in examples])
     if seen:
         warnings.warn(
@@ -106,6 +114,8 @@ def attack(
     guide: Encoder | str | None = "use",
     judge: Encoder | str | None = "minilm",
     prior: Prior | str | None = None,
+    attention: Attention | str | None = None,
+    learn: int = 0,
     labels_only: bool = False,
     width: int = 64,
     batch: int = 256,
@@ -121,7 +131,9 @@ def attack(
     With `out`, every finished example is a line of out/records.jsonl and every reply is kept in out/replies.sqlite
     (or `cache`), so that a killed run goes on with `resume=True` and sends nothing twice. `guide` measures similarity and
     holds the floor, `judge` measures the final texts; None leaves them out. `prior` is a name, a file, a model that you own,
-    or "none"; without it the recipe's. `report` is called with each new record.
+    or "none"; without it the recipe's. `attention` is a name, a file, a model, or "none"; without it the recipe's. `learn`
+    lets the prior learn from finished examples in generations of so many, in the order given (0: not at all). `report` is
+    called with each new record.
     """
     started, cpu = time.perf_counter(), time.process_time()
     target = as_victim(victim, labels_only)
@@ -137,10 +149,17 @@ def attack(
     guiding, judging = _encoder(guide), _encoder(judge)
     goal = goal or Misclassify()
     expecting = as_prior(chosen.prior if prior is None else prior, target)
+    if learn:
+        expecting = Learning(expecting, learn)
     if expecting is not None:
         _warn_if_seen(expecting, target, todo)
         wanted = goal.label if isinstance(goal, Target) else None
         chosen = replace(chosen, space=Guided(chosen.space, expecting, wanted))
+    looking = choose_attention(chosen.attention if attention is None else attention, target)
+    if looking is not None:
+        _warn_if_shared(looking, target)
+        chosen = replace(chosen, space=Attended(chosen.space, looking))
+    known = ", ".join(part.name for part in (expecting, looking) if part is not None)
     spec = Spec(
         victim=target.name,
         gives=target.gives,
@@ -155,7 +174,7 @@ def attack(
         window=chosen.window,
         guide=guiding.name if guiding else None,
         judge=judging.name if judging else None,
-        prior=expecting.name if expecting else None,
+        prior=known or None,
     )
     engine = Engine(
         victim=target,
@@ -173,7 +192,7 @@ def attack(
         judge=judging,
         trace=trace,
         spec=spec.key,
-        prior=expecting.name if expecting else "",
+        prior=known,
     )
     journal = Journal(out, spec.key, resume) if out is not None else None
     kept = cache if cache is not None else (Path(out) / "replies.sqlite" if out is not None else None)
@@ -184,12 +203,16 @@ def attack(
         if journal:
             journal.describe(asdict(spec) | {"key": spec.key})
             records = _finished(journal, todo)
-        for record in engine.run([example for example in todo if example.id not in records]):
-            if journal:
-                journal.append(record)
-            records[record.id] = record
-            if report:
-                report(record)
+        for at in range(0, len(todo), learn or max(1, len(todo))):
+            part = todo[at : at + (learn or len(todo))]
+            for record in engine.run([example for example in part if example.id not in records]):
+                if journal:
+                    journal.append(record)
+                records[record.id] = record
+                if report:
+                    report(record)
+            if isinstance(expecting, Learning):
+                expecting.take_in([records[example.id] for example in part])
     finally:
         if journal:
             journal.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..attacks.types import Ranking
+from .attended import as_printed, as_released, by_attention
 from .lsh import AS_PRINTED, AS_RELEASED, MinHashes, by_buckets
 from .probes import by_deletion, by_unknown
 from .random import at_random
@@ -18,5 +19,8 @@ RANKINGS: dict[str, Ranking] = {
         by_buckets(AS_PRINTED),
         by_buckets(AS_RELEASED),
         by_buckets(MinHashes()),
+        by_attention,
+        as_printed,
+        as_released,
     )
 }

@@ -140,18 +140,30 @@ def representatives(buckets: Ints, rng: np.random.Generator) -> Ints:
     return order[_first(buckets[order])]
 
 
-def gains(grid: Grid, hashing: Hashing, rng: np.random.Generator) -> Generator[Ask, Reply, Floats]:
-    """The best score that a slot's representatives reach; -inf where nothing was answered. One query per bucket."""
-    codes = single_swaps(grid, np.arange(len(grid.sizes)))
-    looked = yield Ask(codes, pay=False, encode=hashing.encodes)
+def speakers(
+    grid: Grid, slots: Ints, hashing: Hashing, rng: np.random.Generator, window: int | None = None
+) -> Generator[Ask, Reply, Codes]:
+    """One swap of each bucket of these slots' candidates, in reading order; `window` words around it are encoded, or all.
+
+    Costs no query."""
+    codes = single_swaps(grid, slots)
+    looked = yield Ask(codes, pay=False, encode=hashing.encodes, window=window if hashing.encodes else None)
     allowed = np.flatnonzero(looked.allowed)
+    if not len(allowed):
+        return codes[:0]
+    hashes = hashing.hashes(grid, codes[allowed], looked.vectors[allowed], rng)
+    return codes[allowed[representatives(buckets(hashes, codes[allowed].argmax(1), hashing.choose), rng)]]
+
+
+def gains(
+    grid: Grid, hashing: Hashing, rng: np.random.Generator, window: int | None = None
+) -> Generator[Ask, Reply, Floats]:
+    """The best score that a slot's representatives reach; -inf where nothing was answered. One query per bucket."""
+    chosen = yield from speakers(grid, np.arange(len(grid.sizes)), hashing, rng, window)
     best = np.full(len(grid.sizes), -np.inf)
-    if len(allowed):
-        slots = codes[allowed].argmax(1)
-        hashes = hashing.hashes(grid, codes[allowed], looked.vectors[allowed], rng)
-        chosen = representatives(buckets(hashes, slots, hashing.choose), rng)
-        answers = yield Ask(codes[allowed[chosen]])
-        np.maximum.at(best, slots[chosen], answers.score)
+    if len(chosen):
+        answers = yield Ask(chosen)
+        np.maximum.at(best, chosen.argmax(1), answers.score)
     return best
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..attacks.types import Example, Floats, Grid, Space, Text, Victim
 from ..spaces.tokens import words
+from .attention import Attention, choose_attention, slot_places
 from .saliency import single_swaps
 
 DATA = Path(__file__).parent / "data"
@@ -153,6 +154,38 @@ class Surrogate:
         return 0  # its training texts are not known here
 
 
+@dataclass(frozen=True)
+class Looks:
+    """An attention model as prior: words that it looks at count, whatever comes in their place; no class is favoured."""
+
+    model: Attention
+
+    @property
+    def name(self) -> str:
+        return f"attention({self.model.name})"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ()  # attention knows no classes
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        return self.model.data
+
+    def __call__(self, examples: Sequence[Example], grids: Sequence[Grid], wanted: int | None) -> list[Floats]:
+        gains = []
+        for example, grid in zip(examples, grids, strict=True):
+            places = slot_places(grid)
+            shares = self.model(example.text) if places else []
+            known = [shares[place.field] for place in places]
+            looked = [0.0 if row is None else float(row[place.position]) for row, place in zip(known, places, strict=True)]
+            gains.append(table(grid, np.repeat(looked, grid.sizes)))
+        return gains
+
+    def seen(self, texts: Sequence[Text]) -> int:
+        return 0  # its training texts are not known here
+
+
 def fingerprint(text: str) -> list[int]:
     """Three numbers that near-duplicates mostly share: a MinHash of its runs of four words."""
     found = [word.text.lower() for word in words(text)]
@@ -181,7 +214,7 @@ def load_prior(path: Path) -> Linear:
 
 
 def choose_prior(wanted: str | Prior | None, victim: Victim) -> Prior | None:
-    """A prior by name, by path, or "auto": a shipped one with the victim's labels that shares no data with it."""
+    """A prior by name, by path, "attention", or "auto": a shipped one with the victim's labels that shares no data with it."""
     if wanted is None or wanted == "none":
         return None
     if not isinstance(wanted, str):
@@ -193,13 +226,16 @@ def choose_prior(wanted: str | Prior | None, victim: Victim) -> Prior | None:
             if tuple(label.lower() for label in victim.labels) == prior.labels and not trained_on & set(prior.data):
                 return prior
         return None
+    if wanted == "attention":
+        looking = choose_attention("auto", victim)
+        return Looks(looking) if looking else None
     if wanted in SHIPPED:
         return fitting(load_prior(SHIPPED[wanted]), victim)
     if wanted.endswith(".npz"):
         return fitting(load_prior(Path(wanted)), victim)
     near = difflib.get_close_matches(wanted, SHIPPED, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"no prior {wanted!r}; {hint}There are auto, none, {', '.join(SHIPPED)}, and any file.npz")
+    raise ValueError(f"no prior {wanted!r}; {hint}There are auto, none, attention, {', '.join(SHIPPED)}, and any file.npz")
 
 
 def fitting(prior: Prior, victim: Victim) -> Prior:

@@ -37,12 +37,16 @@ class _Model:
         self._first = SHARE[0] * self._gain
         self._mean = self._first.copy()
         self._variance = SHARE[1] ** 2 * self._gain**2 + SLOT**2 + SWAP**2
-        self._seen = np.zeros((0, gain.size))  # covariance of the influences with each answer, made independent
+        self._room = np.zeros((16, gain.size))  # covariance of the influences with each answer, made independent
         self._surprise = np.zeros(0)
 
     @property
     def answers(self) -> int:
         return len(self._surprise)
+
+    @property
+    def _seen(self) -> Floats:
+        return self._room[: self.answers]
 
     @property
     def mean(self) -> Floats:
@@ -87,7 +91,9 @@ class _Model:
         surprise = (odds - self.start - self._first.ravel()[swaps].sum() - known @ self._surprise) / np.sqrt(
             max(spread, 1e-9)
         )
-        self._seen = np.concatenate([self._seen, row[None]])
+        if self.answers == len(self._room):
+            self._room = np.concatenate([self._room, np.zeros_like(self._room)])
+        self._room[self.answers] = row
         self._surprise = np.append(self._surprise, surprise)
         self._mean += (row * surprise).reshape(self._mean.shape)
         self._variance -= (row**2).reshape(self._mean.shape)

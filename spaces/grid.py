@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attacks.types import DROP, KEEP, UNKNOWN, Bools, Change, Codes, Floats, Text
+from ..attacks.types import DROP, KEEP, UNKNOWN, Bools, Change, Codes, Example, Floats, Grid, Text
 from .tokens import Word
 
 UNKNOWN_WORD = "[UNK]"
@@ -28,7 +28,7 @@ class WordGrid:
     """Word replacement in one text: implements `attacks.types.Grid`.
 
     `words` maps each editable field to its words, `slots` come in reading order, `share` is the largest share of words
-    that may change (at least one word always may), `why_empty` says why there is no slot.
+    that may change (at least one word always may), `why_empty` says why there is no slot, `space` proposes anew.
     """
 
     def __init__(
@@ -38,10 +38,12 @@ class WordGrid:
         slots: Sequence[Slot],
         share: float = 1.0,
         why_empty: str = "",
+        space: Callable[[Sequence[Example]], list[Grid]] | None = None,
     ) -> None:
         self.text = text
         self.words = words
         self.gain: Floats | None = None
+        self.attention: Floats | None = None
         self.slots = tuple(slots)
         self.n_words = sum(map(len, words.values()))
         self.why_empty = "" if slots else why_empty or "no slot was given"
@@ -51,6 +53,7 @@ class WordGrid:
         self.slot_words = tuple(text[slot.field][slot.start : slot.end] for slot in slots)
         self.sizes: NDArray[np.int64] = np.array([len(c) for c in self.candidates], dtype=np.int64)
         self._check()
+        self._space = space
         self._limits = self.sizes.astype(np.int16)
         self._drops = [_with_space(text[slot.field], slot.start, slot.end) for slot in slots]
 
@@ -85,6 +88,52 @@ class WordGrid:
             after = "" if choice == DROP else UNKNOWN_WORD if choice == UNKNOWN else slot.candidates[choice - 1]
             found.append(Change(slot.field, slot.position, slot.start, self.slot_words[place], after))
         return found
+
+    def around(self, code: Codes, slots: Sequence[int] | None = None) -> tuple[WordGrid, Codes]:
+        """The grid whose candidates are proposed in the text that `code` gives, and the code of that text in it.
+
+        Original, slots and the share that may change stay as they are: zeros still give the original, and every change
+        is still counted from it. A changed slot keeps its present word as its first candidate; a slot for which the
+        space has nothing in the new text keeps its candidates, and so does one not among `slots` (all, if left out). A
+        grid made by hand proposes nothing new.
+        """
+        if (code < KEEP).any():
+            raise ValueError(f"{code.tolist()} leaves words out, and a probe has no candidates; give a code of 0 and above")
+        if self._space is None:
+            return self, code
+        now = [slot.candidates[choice - 1] if choice else "" for slot, choice in zip(self.slots, code.tolist(), strict=True)]
+        starts = self._moved(now)
+        wanted = set(range(len(self.slots)) if slots is None else slots)
+        text = self.decode(code[None])[0]
+        spans: dict[int, list[int]] = {field: [0] for field in self.words}  # what stays, as starts and ends in turn
+        for place in sorted(wanted):
+            word = now[place] or self.slot_words[place]
+            spans[self.slots[place].field] += [starts[place], starts[place] + len(word)]
+        stays = tuple(
+            (field, start, end)
+            for field, ends in spans.items()
+            for start, end in zip(ends[::2], [*ends[1::2], len(text[field])], strict=True)
+            if start < end
+        )
+        edited = Example("", text, 0, editable=tuple(self.words), protected=stays)
+        found = cast(WordGrid, self._space([edited])[0]).slots
+        proposed = {(slot.field, slot.start): slot.candidates for slot in found}
+        fresh = []
+        for slot, word, start, present in zip(self.slots, self.slot_words, starts, now, strict=True):
+            others = (other for other in proposed.get((slot.field, start), slot.candidates) if other != word)
+            offered = tuple(dict.fromkeys([*filter(None, [present]), *others]))
+            fresh.append(slot._replace(candidates=offered or slot.candidates))
+        share = self.most_changed / max(1, self.n_words)
+        return WordGrid(self.text, self.words, fresh, share, space=self._space), np.minimum(code, 1)
+
+    def _moved(self, now: Sequence[str]) -> list[int]:
+        """Where each slot's word starts once these words stand in the slots; an empty one keeps the original."""
+        shift = dict.fromkeys(self.words, 0)  # how far the text of a field has moved so far
+        starts = []
+        for slot, word, present in zip(self.slots, self.slot_words, now, strict=True):
+            starts.append(slot.start + shift[slot.field])
+            shift[slot.field] += len(present) - len(word) if present else 0
+        return starts
 
     def windows(self, codes: Codes, words: int) -> tuple[list[Text], list[Text]]:
         """Original and changed texts, both cut to the changed words and (words - 1) // 2 words on either side.

@@ -69,7 +69,7 @@ class Space:
                 slots.append(Slot(index, position, word.start, word.end, candidates))
         why = "" if slots else _why(example, fields, refused)
         share = min((rule.share for rule in self.rules if isinstance(rule, ShareChanged)), default=1.0)
-        return WordGrid(example.text, fields, slots, share, why)
+        return WordGrid(example.text, fields, slots, share, why, self)
 
     def _allowed(self, field: Field, example: Example, refused: Counter[str]) -> list[int]:
         """Positions that every rule lets change; a refused word counts for the first rule that refuses it."""

@@ -366,7 +366,7 @@ def test_a_shift_that_moves_nothing() -> None:
 def test_budget_one_is_the_clean_text() -> None:
     victim = Mood()
     for recipe in scrimp.RECIPES:
-        record = run(victim, [("a good film", 1)], recipe, budget=1)[0]
+        record = run(victim, [("a good film", 1)], recipe, budget=1, guide="use")[0]
         assert (record.status, record.reason, record.charged) == ("held", "budget spent", 1)
     assert set(victim.sent) == {"a good film"}
 

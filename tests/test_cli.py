@@ -157,7 +157,7 @@ def test_list_names_every_part(command: Command) -> None:
     for title, names in parts.items():
         assert first >= {title, *names}
     for recipe in scrimp.RECIPES.values():
-        assert re.search(rf"^{re.escape(recipe.name)} +needs {recipe.search.needs} ", shown.out, re.MULTILINE)
+        assert re.search(rf"^{re.escape(recipe.name)} +needs {recipe.search.needs}: ", shown.out, re.MULTILINE)
 
 
 def test_resources_are_listed(command: Command) -> None:
@@ -531,7 +531,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     "labels of another": (["--labels", "a,b"], r"wordcnn-mr.* has the labels .* but \['a', 'b'\] were given; .*"),
     "labels only": (
         ["--labels-only", "--recipe", "pwws"],
-        r"pwws needs scores but .* gives labels only; recipes for labels: .*restore-wordnet",
+        r"pwws needs scores but .* gives labels only; recipes for labels: .*restore-wordnet.*",
     ),
     "two lines": (["--victim", "two_lines.py:f", "--data", "q"], r"first second"),
 }
@@ -574,3 +574,18 @@ def test_an_interrupt_says_how_to_go_on(command: Command) -> None:
     assert (kept.code, kept.out) == (130, "")
     assert kept.err.endswith("scrimp: stopped; what is finished is kept: run the same command with --resume\n")
     assert command(*args, "--json").err.endswith("scrimp: stopped; with --out it could be resumed\n")
+
+
+def test_edit_names_the_fields_that_may_change(command: Command) -> None:
+    model = command.folder / "pairs.py"
+    model.write_text("def predict(pairs):\n    return [[0.4, 0.6] if 'film' in b else [0.6, 0.4] for a, b in pairs]\n")
+    data = command.folder / "pairs.csv"
+    data.write_text("premise,hypothesis,label\na good film,a fine film about war,1\n")
+    common = ("attack", "--victim", f"{model}:predict", "--data", data, "--text-column", "premise,hypothesis", "--no-judge")
+    done = command(*common, "--prior", "none", "--edit", "1", "--json")
+    assert json.loads(done.out.splitlines()[-1])["success_rate"] == 100
+    held = command(*common, "--prior", "none", "--edit", "0", "--json")
+    assert json.loads(held.out.splitlines()[-1])["success_rate"] == 0
+    wrong = command(*common, "--edit", "2")
+    assert wrong.code == 2
+    assert "--edit 2: it lists fields that may change, numbered from 0 to 1" in wrong.err

@@ -16,14 +16,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scrimp import RECIPES, SEARCHES, SPACES, Ask, Example, Search, attack, load_victim
 from scrimp.attacks.account import Account, Cashier
 from scrimp.attacks.engine import Engine
+from scrimp.attacks.goals import Misclassify
 from scrimp.attacks.record import Record
 from scrimp.attacks.replies import ReplyStore
 from scrimp.attacks.types import Asking, Grid
 from scrimp.spaces.grid import WordGrid
-from scrimp.victims import HELD_OUT
+from scrimp.victims import HELD_OUT, wrap
 
 from .toys import ToyVictim, World, scatter
 
@@ -407,8 +409,10 @@ def test_every_recipe_is_lawful_on_the_embedded_victim(recipe: str) -> None:
     settings: dict[str, Any] = {"budget": 60, "labels_only": RECIPES[recipe].search.needs == "label"}
     rows = [line.split("\t") for line in HELD_OUT.read_text().splitlines()[:12]]
     examples = [Example(str(i), (text,), int(label)) for i, (label, text) in enumerate(rows)]
-    wide = attack(victim, examples, recipe, guide=None, judge=None, width=64, trace=True, **settings)
-    slim = attack(victim, examples[::-1], recipe, guide=None, judge=None, width=1, **settings)
+    encodes = RECIPES[recipe].floor is not None or "lsh(" in RECIPES[recipe].search.name
+    settings["guide"] = "use" if encodes else None
+    wide = attack(victim, examples, recipe, judge=None, width=64, trace=True, **settings)
+    slim = attack(victim, examples[::-1], recipe, judge=None, width=1, **settings)
     assert [r.outcome() for r in wide] == [r.outcome() for r in slim][::-1]
     assert any(record.status == "fooled" for record in wide)
     for record in wide:
@@ -434,6 +438,7 @@ def test_every_space_keeps_the_original(space: str, text: str) -> None:
         (lambda grid, rng: iter([Ask(np.full((1, len(grid.sizes)), 99, np.int16))]), "out of range"),
         (lambda grid, rng: iter([Ask(None)]), "asked about codes the grid does not have"),  # type: ignore[arg-type]
         (lambda grid, rng: iter(["a text"]), "a search yields Ask"),
+        (lambda grid, rng: iter([Ask(np.zeros((1, 3), np.int16), grid=_other_grid())]), "a grid of another text"),
         (lambda grid, rng: iter([1 / 0]), "raised ZeroDivisionError"),
     ],
 )
@@ -448,6 +453,51 @@ def test_a_broken_search_is_named(fault: Any, message: str) -> None:
     for record in broken:
         assert "crooked" in record.reason
         assert message in record.reason
+
+
+def _other_grid() -> Grid:
+    return World(3).space([Example("other", ("b b b",), 0)])[0]
+
+
+def test_among_equally_short_successes_the_nearest_is_kept() -> None:
+    def run(grid: Grid, rng: np.random.Generator) -> Asking:
+        codes = np.zeros((int(grid.sizes.sum()), len(grid.sizes)), np.int16)
+        codes[np.arange(len(codes)), np.repeat(np.arange(len(grid.sizes)), grid.sizes)] = np.concatenate(
+            [np.arange(1, size + 1) for size in grid.sizes]
+        )
+        answers = yield Ask(codes, encode=True)
+        seen.append(answers.similarity[answers.fooled])
+
+    choices = 0
+    for seed in range(12):
+        seen: list[NDArray[np.float64]] = []
+        for record in World(seed, n=1, length=12, budget=200).run(Search("all", "label", "", run)).values():
+            if record.status == "fooled":
+                assert record.similarity == pytest.approx(seen[0].max(), abs=1e-5)
+                choices += len(set(seen[0])) > 1
+    assert choices
+
+
+def test_a_search_may_ask_about_candidates_proposed_after_an_edit() -> None:
+    def run(grid: Grid, rng: np.random.Generator) -> Asking:
+        code = np.ones(len(grid.sizes), np.int16)
+        fresh, code = grid.around(code)
+        assert fresh is not grid
+        for slot in range(len(fresh.sizes)):
+            code[slot] = fresh.sizes[slot]
+            yield Ask(code[None], grid=fresh)
+
+    rows = [Example(str(i), (text,), 0) for i, text in enumerate(["a good film", "one fine and warm comedy"])]
+    victim = wrap(lambda texts: [[0.4, 0.6] if "movie" in t or "fond" in t else [0.6, 0.4] for t in texts], "fresh@1")
+    engine = Engine(victim, Misclassify(), SPACES["wordnet"], Search("anew", "label", "", run), budget=50)
+    for record in engine.run(rows):
+        if record.adversarial:
+            text = record.text[0]
+            for change in reversed(record.changes):
+                text = text[: change.start] + change.after + text[change.start + len(change.before) :]
+            assert (text,) == record.adversarial
+        assert record.status in ("fooled", "held"), record.reason
+        assert record.charged > 1
 
 
 # 10

@@ -17,7 +17,6 @@ from scrimp.attacks.types import DROP, Example
 from scrimp.benchmarks import masked as benchmark
 from scrimp.resources import fetch
 from scrimp.spaces import Protect, ShareChanged, Space, StopWords, WordNet, card, corpus, masked, train_masked
-from scrimp.spaces.around import around
 from scrimp.spaces.filling import EMBEDDED, Filler, load_filler
 from scrimp.spaces.grid import WordGrid
 from scrimp.spaces.masked import WINDOW, Masked, stem
@@ -456,7 +455,7 @@ def test_around_proposes_in_the_edited_text() -> None:
     code = np.zeros(len(grid.slots), np.int16)
     code[1] = 3
     edited = grid.decode(code[None])[0][0]
-    fresh, moved = around(space, grid, code)
+    fresh, moved = grid.around(code)
     assert fresh.decode(moved[None])[0] == (edited,)
     assert fresh.decode(np.zeros_like(moved)[None])[0] == (text,)
     assert [slot[:4] for slot in fresh.slots] == [slot[:4] for slot in grid.slots]
@@ -465,20 +464,24 @@ def test_around_proposes_in_the_edited_text() -> None:
     assert fresh.candidates[2] == anew["raised"] != grid.candidates[2]
     assert fresh.candidates[1][0] == grid.candidates[1][2]
     assert set(fresh.candidates[1][1:]) == set(anew[fresh.candidates[1][0]]) - {"bank"}
+    some, moved = grid.around(code, [2])
+    assert some.candidates[2] == fresh.candidates[2]
+    assert some.candidates[0] == grid.candidates[0]
+    assert some.decode(moved[None])[0] == (edited,)
     with pytest.raises(ValueError, match="leaves words out"):
-        around(space, grid, np.full_like(code, DROP))
+        grid.around(np.full_like(code, DROP))
 
 
 def test_around_without_an_edit_changes_nothing_and_phrases_shift() -> None:
     grid = grid_of(FEW, FILM)
-    same, moved = around(FEW, grid, np.zeros(len(grid.slots), np.int16))
+    same, moved = grid.around(np.zeros(len(grid.slots), np.int16))
     assert same.slots == grid.slots
     assert not moved.any()
     phrases = Space(WordNet(pos=False, phrases=True), (StopWords(),))
     wide = grid_of(phrases, "a good movie , a long night")
     code = np.zeros(len(wide.slots), np.int16)
     code[1] = 1 + next(i for i, other in enumerate(wide.candidates[1]) if " " in other)
-    fresh, moved = around(phrases, wide, code)
+    fresh, moved = wide.around(code)
     assert fresh.decode(moved[None]) == wide.decode(code[None])
     assert fresh.candidates[2:] == wide.candidates[2:]
 

@@ -280,3 +280,19 @@ def test_the_command_trains_and_uses_a_prior(tmp_path: Path, capsys: pytest.Capt
 def test_data_that_teaches_nothing(rows: list[Example], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fit(rows, ("a", "b"), "x", ())
+
+
+def test_attention_as_prior_counts_words_whatever_replaces_them() -> None:
+    cnn = scrimp.load_victim("wordcnn-mr")
+    prior = choose_prior("attention", cnn)
+    assert prior is not None
+    assert prior.data == ("imdb",)
+    example = scrimp.Example("x", ("a truly awful film with one good scene",), 0)
+    (grid,) = scrimp.SPACES["wordnet"]([example])
+    (gain,) = prior([example], [grid], None)
+    for row, size in zip(gain, grid.sizes, strict=True):
+        assert len(set(row[:size].tolist())) == 1
+    assert list(grid.slot_words)[int(gain[:, 0].argmax())] in ("awful", "good")
+    assert choose_prior("attention", scrimp.wrap(lambda texts: texts, "mine", ("cat", "dog"))) is None
+    found = scrimp.attack(cnn, [example], "scrimp", prior="attention", budget=20, guide=None, judge=None)
+    assert found[0].prior == prior.name

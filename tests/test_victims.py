@@ -74,7 +74,8 @@ def test_wordcnn_scores_do_not_depend_on_the_batch(cnn: WordCNN) -> None:
 def test_wordcnn_agrees_with_the_network_that_was_trained(cnn: WordCNN) -> None:
     import torch
     from safetensors.numpy import load_file
-    from scrimp.victims.train import WINDOWS, make_network, pad, to_tensors
+    from scrimp.victims.learning import pad
+    from scrimp.victims.train import WINDOWS, make_network, to_tensors
     from scrimp.victims.wordcnn import Ids
 
     saved = load_file(EMBEDDED)
@@ -89,7 +90,7 @@ def test_wordcnn_agrees_with_the_network_that_was_trained(cnn: WordCNN) -> None:
     texts = ["", "a dull film", *[text for _, text in ROWS]]
     ids = Ids(cnn.words)
     with torch.no_grad():
-        expected = network.eval()(*pad([ids.of(text) for text in texts])).softmax(1).numpy()
+        expected = network.eval()(*pad([ids.of(text) for text in texts], max(WINDOWS))).softmax(1).numpy()
     assert np.abs(np.stack(cnn([(text,) for text in texts])) - expected).max() < 1e-4
 
 

@@ -145,8 +145,9 @@ def scatter(needs: Needs) -> Search:
             codes = rng.integers(lowest, grid.sizes + 1, (rng.integers(0, 6), len(grid.sizes))).astype(np.int16)
             codes[rng.random(codes.shape) < rng.random()] = 0
             seen = np.concatenate([seen, codes, rng.permutation(seen)[:2]])
-            kinds = {name: bool(rng.random() < 0.4) for name in ("until_fooled", "encode")}
-            answers = yield Ask(seen[-len(codes) - 2 :], pay=bool(rng.random() < 0.9), **kinds)
+            slow, encode = rng.random(2) < 0.4
+            pay = rng.random() < 0.9
+            answers = yield Ask(seen[-len(codes) - 2 :], bool(pay), until_fooled=bool(slow), encode=bool(encode))
             assert hasattr(answers, "margin") == (needs == "scores")
 
     return Search(f"scatter-{needs}", needs, "tests only", run)

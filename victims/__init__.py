@@ -1,4 +1,4 @@
-"""Models under test: any callable, a file, scikit-learn, spaCy, and two that come ready."""
+"""Models under test: any callable, a file, an endpoint, a trained directory, other frameworks, and two that come ready."""
 
 from __future__ import annotations
 
@@ -13,24 +13,47 @@ from types import ModuleType
 from typing import cast
 
 from ..attacks.types import Gives, Victim
-from .frameworks import from_sklearn, from_spacy, imdb_classifier
+from .chat import ChatVictim
+from .endpoints import endpoint_victim, load_endpoint
+from .frameworks import from_keras, from_onnx, from_sklearn, from_spacy, imdb_classifier
+from .http import HttpVictim
+from .limits import Money
+from .saved import load
+from .transformer import from_transformer
+from .transport import Endpoint
 from .wordcnn import HELD_OUT, WordCNN, load_wordcnn
 from .wrap import LabelsOnly, VictimError, Wrapped, labels_only, softmax, wrap
+from .wrappers import cached, noisy, rate_limited, rounded_scores, top_k_scores
 
 __all__ = [
     "HELD_OUT",
     "VICTIMS",
+    "ChatVictim",
+    "Endpoint",
+    "HttpVictim",
     "LabelsOnly",
+    "Money",
     "VictimError",
     "WordCNN",
     "Wrapped",
+    "cached",
+    "endpoint_victim",
+    "from_keras",
+    "from_onnx",
     "from_sklearn",
     "from_spacy",
+    "from_transformer",
     "imdb_classifier",
     "labels_only",
+    "load",
+    "load_endpoint",
     "load_victim",
     "load_wordcnn",
+    "noisy",
+    "rate_limited",
+    "rounded_scores",
     "softmax",
+    "top_k_scores",
     "wrap",
 ]
 
@@ -38,17 +61,28 @@ VICTIMS: dict[str, tuple[Callable[[], Victim], str]] = {
     "wordcnn-mr": (load_wordcnn, "word CNN for one-sentence film reviews (Rotten Tomatoes), in the package"),
     "imdb-spacy": (imdb_classifier, "bag of words for long film reviews (IMDB), by others; fetched, 20 MB"),
 }
-FORMS = "path/to/file.py:function or module:function"
+HUB = "hf:"  # before the name of a Hugging Face model
+FORMS = (
+    "path/to/file.py:function or module:function, a directory from `scrimp train` or of a Hugging Face model, hf:NAME, or "
+    "endpoint.json for one behind HTTP"
+)
 
 
 def load_victim(spec: str, labels: Sequence[str] = (), gives: Gives | None = None) -> Victim:
-    """A victim by its registered name, or from `path/to/file.py:function` or `module:function`.
+    """A victim by its registered name, from `path/to/file.py:function` or `module:function`, from a directory that
+    `scrimp train` wrote or that holds a Hugging Face model, from `hf:NAME`, or from `endpoint.json`.
 
     The function takes a list of texts and returns scores or labels, one row per text. An object that is a victim
     already (it has a name, gives and labels) is taken as it is.
     """
     if spec in VICTIMS:
         return as_it_is(VICTIMS[spec][0](), labels, gives)
+    if spec.endswith(".json"):
+        return as_it_is(load_endpoint(spec), labels, gives)
+    if spec.startswith(HUB):
+        return as_it_is(from_transformer(spec.removeprefix(HUB), labels=labels), (), gives)
+    if Path(spec).is_dir():
+        return as_it_is(load(spec), labels, gives)
     where, colon, attribute = spec.rpartition(":")
     if not (colon and where and attribute):
         near = difflib.get_close_matches(spec, VICTIMS, n=3, cutoff=0.4)

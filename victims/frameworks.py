@@ -1,10 +1,11 @@
-"""Victims from scikit-learn and spaCy, and the packaged IMDB classifier."""
+"""Victims from scikit-learn, spaCy, ONNX Runtime and Keras, and the packaged IMDB classifier."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..attacks.types import Floats
 from ..resources import fetch
-from .wrap import VictimError, Wrapped, wrap
+from .wrap import VictimError, Wrapped, softmax, wrap
 
 BATCH = 256  # texts that spaCy reads at a time
 
@@ -96,6 +97,69 @@ def load_pipeline(path: Path) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"\[W095\]")  # trained with another version of spaCy
         return spacy.load(path)
+
+
+def from_onnx(
+    session: Any,
+    prepare: Callable[[list[Any]], Mapping[str, NDArray[Any]]],
+    labels: Sequence[str] = (),
+    name: str = "",
+    *,
+    logits: bool = False,
+    output: str | None = None,
+    fields: int = 1,
+) -> Wrapped:
+    """An ONNX model: an onnxruntime InferenceSession or the path of a .onnx file.
+
+    `prepare` turns a list of texts into the model's inputs by name, as a tokenizer does. `output` names the scores (the
+    first output), `logits` puts them through a softmax. `prepare` should pad so that a text's scores do not depend on its
+    neighbours. From a path the name carries eight digits of the file; for a session give one with a revision.
+    """
+    if isinstance(session, (str, Path)):
+        import onnxruntime
+
+        path = Path(session)
+        if not path.is_file():
+            raise VictimError(f"{path} does not exist; give a .onnx file or an InferenceSession")
+        name = name or f"onnx-{path.stem}@{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    outputs = [known.name for known in session.get_outputs()]
+    if output is not None and output not in outputs:
+        raise VictimError(f"the ONNX model has no output {output!r}; it has {', '.join(outputs)}")
+    wanted, inputs = output or outputs[0], {known.name for known in session.get_inputs()}
+
+    def scores(texts: list[Any]) -> NDArray[Any]:
+        rows = []
+        for at in range(0, len(texts), BATCH):
+            made = dict(prepare(texts[at : at + BATCH]))
+            if made.keys() != inputs:
+                raise VictimError(f"prepare made the inputs {sorted(made)}, but the ONNX model takes {sorted(inputs)}")
+            rows.append(np.asarray(session.run([wanted], made)[0], np.float64))
+        return np.concatenate(rows)
+
+    return wrap(softmax(scores) if logits else scores, name or "onnx-session", labels, "scores", fields)
+
+
+def from_keras(model: Any, labels: Sequence[str] = (), name: str = "", *, logits: bool = False) -> Wrapped:
+    """A Keras model that reads raw strings (it starts with a TextVectorization layer), on the TensorFlow backend.
+
+    One sigmoid unit is read as the probability of the second class. `logits` puts several units through a softmax.
+    """
+    import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    shape = getattr(model, "input_shape", None)
+    column = isinstance(shape, tuple) and len(shape) == 2
+
+    def units(texts: list[str]) -> NDArray[Any]:
+        rows = []
+        for at in range(0, len(texts), BATCH):
+            part = tf.constant(texts[at : at + BATCH])
+            rows.append(np.asarray(model(tf.reshape(part, (-1, 1)) if column else part), np.float64))
+        found = np.concatenate(rows)
+        one = found.ndim == 1 or found.shape[1] == 1
+        return np.column_stack([1 - found.reshape(-1), found.reshape(-1)]) if one and not logits else found
+
+    return wrap(softmax(units) if logits else units, name or f"keras-{model.name}", labels, "scores")
 
 
 def imdb_classifier() -> Wrapped:

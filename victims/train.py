@@ -9,6 +9,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..resources import fetch
+from . import learning
+from .learning import Course, WordRows
 from .wordcnn import EMBEDDED, PAD, UNKNOWN_WORD, Ids, WordCNN, load_wordcnn, save_wordcnn, tokenise
 
 if TYPE_CHECKING:
@@ -173,7 +176,7 @@ def choose_words(train: Sequence[Row], glove: Sequence[str], size: int) -> list[
     return list(chosen)
 
 
-def make_network(vectors: torch.Tensor, dropout: float = 0.0) -> torch.nn.Module:
+def make_network(vectors: torch.Tensor, dropout: float = 0.0, classes: int = len(LABELS)) -> torch.nn.Module:
     """The network in torch, as it is trained; WordCNN computes the same from its tables."""
     import torch
     from torch import nn
@@ -184,7 +187,7 @@ def make_network(vectors: torch.Tensor, dropout: float = 0.0) -> torch.nn.Module
             self.vectors = nn.Embedding(vectors.shape[0], vectors.shape[1], padding_idx=PAD, _weight=vectors.clone())
             self.windows = nn.ModuleList([nn.Conv1d(vectors.shape[1], FILTERS, size) for size in WINDOWS])
             self.drop = nn.Dropout(dropout)
-            self.linear = nn.Linear(FILTERS * len(WINDOWS), len(LABELS))
+            self.linear = nn.Linear(FILTERS * len(WINDOWS), classes)
 
         def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
             hidden = self.vectors(ids).transpose(1, 2)
@@ -198,28 +201,6 @@ def make_network(vectors: torch.Tensor, dropout: float = 0.0) -> torch.nn.Module
     return Network()
 
 
-def pad(ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-
-    lengths = torch.tensor([max(len(row), max(WINDOWS)) for row in ids])
-    padded = torch.full((len(ids), int(lengths.max())), PAD)
-    for place, row in zip(padded, ids, strict=True):
-        place[: len(row)] = torch.tensor(row, dtype=torch.long)
-    return padded, lengths
-
-
-def accuracy(network: torch.nn.Module, ids: Sequence[Sequence[int]], gold: Sequence[int]) -> tuple[float, float]:
-    """The share right, and the mean log loss."""
-    import torch
-
-    network.eval()
-    with torch.no_grad():
-        logits = network(*pad(ids))
-    target = torch.tensor(gold)
-    loss = torch.nn.functional.cross_entropy(logits, target)
-    return float((logits.argmax(1) == target).double().mean()), float(loss)
-
-
 def fit(
     train: Sequence[Row], valid: Sequence[Row], words: Sequence[str], vectors: NDArray[np.float32], how: argparse.Namespace
 ) -> dict[str, NDArray[Any]]:
@@ -228,44 +209,20 @@ def fit(
 
     torch.manual_seed(how.seed)
     torch.set_num_threads(2)  # the order of sums, and so the result, depends on it
-    rng = np.random.default_rng(how.seed)
+    course = Course(**{field.name: getattr(how, field.name) for field in fields(Course) if hasattr(how, field.name)})
     numbers = Ids(words)
-    ids = [numbers.of(text) for _, text in train]
-    gold = np.array([label for label, _ in train])
-    checks, answers = [numbers.of(text) for _, text in valid], [label for label, _ in valid]
-
-    network = make_network(torch.from_numpy(vectors), how.dropout)
-    running = torch.optim.swa_utils.get_ema_multi_avg_fn(how.average)  # type: ignore[no-untyped-call]
-    mean = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=running)
-    tuned = list(network.vectors.parameters())  # type: ignore[union-attr]
-    others = [weight for name, weight in network.named_parameters() if not name.startswith("vectors")]
-    adam = torch.optim.AdamW(
-        [{"params": tuned, "lr": how.vector_rate, "weight_decay": 0.0}, {"params": others}],
-        lr=how.rate,
-        weight_decay=how.decay,
+    rows, checks = (
+        WordRows([(numbers.of(text),) for _, text in some], max(WINDOWS), how.hide, alike=False) for some in (train, valid)
     )
-    best, kept, since = np.inf, {}, 0
-    for epoch in range(1, how.epochs + 1):
-        network.train()
-        for batch in np.array_split(rng.permutation(len(ids)), len(ids) // how.batch):
-            padded, lengths = pad([ids[i] for i in batch])
-            hidden = torch.from_numpy(rng.random(padded.shape) < how.hide) & (padded != PAD)
-            logits = network(padded.masked_fill(hidden, UNKNOWN_WORD), lengths)
-            loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(gold[batch]), label_smoothing=how.smooth)
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            adam.step()
-            mean.update_parameters(network)
-        right, lost = accuracy(mean, checks, answers)
-        print(f"epoch {epoch}: train loss {loss.item():.3f}, validation accuracy {right:.4f}, loss {lost:.4f}", flush=True)
-        if lost < best:
-            best, since = lost, 0
-            kept = {name: weight.detach().clone().numpy() for name, weight in mean.module.state_dict().items()}
-        else:
-            since += 1
-            if since >= how.patience:
-                break
-    return kept
+    gold = np.array([label for label, _ in train])
+    network = make_network(torch.from_numpy(vectors), how.dropout)
+
+    def report(done: int, total: int, said: str) -> None:
+        if "validation" in said:
+            print(said, flush=True)
+
+    kept, _ = learning.fit(network, rows, gold, checks, [label for label, _ in valid], course, report)
+    return {name: weight.numpy() for name, weight in kept.items()}
 
 
 def first_vectors(words: Sequence[str], glove: Sequence[str], known: NDArray[np.float32], seed: int) -> NDArray[np.float32]:

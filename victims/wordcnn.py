@@ -169,13 +169,13 @@ def save_wordcnn(path: Path, tensors: dict[str, NDArray[Any]], config: dict[str,
     path.with_suffix(".json").write_text(json.dumps(config, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def load_wordcnn(path: str | Path | None = None) -> WordCNN:
+def load_wordcnn(path: str | Path | None = None, config_path: Path | None = None) -> WordCNN:
     """The model embedded in the package, or the one that scrimp.victims.train wrote to `path` (.safetensors)."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     path = EMBEDDED if path is None else Path(path)
-    beside = path.with_suffix(".json")
+    beside = config_path or path.with_suffix(".json")
     for file in (path, beside):
         if not file.is_file():
             raise VictimError(f"{file} is missing; write it with: python -m scrimp.victims.train --out {path}")
@@ -183,6 +183,7 @@ def load_wordcnn(path: str | Path | None = None) -> WordCNN:
     try:
         tensors, config = load(weights), json.loads(text)
         words, labels, sizes = config["words"], tuple(config["labels"]), config["windows"]
+        classes = config.get("classes", len(labels))
         filters = [tensors[f"filters.{size}"] for size in sizes]
         vectors, bias, linear, offset = (tensors[key] for key in ("vectors", "bias", "linear", "offset"))
     except (SafetensorError, ValueError, TypeError, KeyError) as error:
@@ -192,8 +193,8 @@ def load_wordcnn(path: str | Path | None = None) -> WordCNN:
         "vectors": (vectors, (2 + len(words), dims), np.float16),
         **{f"filters.{size}": (f, (size, dims, width), np.float16) for size, f in zip(sizes, filters, strict=True)},
         "bias": (bias, (len(sizes) * width,), np.float32),
-        "linear": (linear, (len(labels), len(sizes) * width), np.float32),
-        "offset": (offset, (len(labels),), np.float32),
+        "linear": (linear, (classes, len(sizes) * width), np.float32),
+        "offset": (offset, (classes,), np.float32),
     }
     for key, (tensor, shape, kind) in rules.items():
         if tensor.shape != shape or tensor.dtype != kind:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..attacks.account import Keep
 from ..attacks.types import Floats, Gives, Text, Victim
 
 TOLERANCE = 1e-3  # how far from one the scores of a text may add up: half precision stays inside
@@ -206,22 +208,34 @@ def wrap(
     """
     if gives not in (None, "scores", "label", "value"):
         raise VictimError(f'gives={gives!r} for {name}; it must be "scores", "label" or "value"')
+    function, labels = _all_classes(function, labels, gives)
     return Wrapped(function, name, gives or "scores", tuple(labels), fields)
 
 
+def _all_classes(
+    function: Any, labels: Sequence[str], gives: Gives | None
+) -> tuple[Callable[[list[Any]], Any], Sequence[str]]:
+    """A Hugging Face pipeline gives its best label only; here it is asked for all, and its model names them in order."""
+    names = getattr(getattr(getattr(function, "model", None), "config", None), "id2label", None)
+    if getattr(function, "task", None) != "text-classification" or not names:
+        return function, labels
+    known = labels or [names[number] for number in sorted(names)]
+    return (partial(function, top_k=None) if gives in (None, "scores") else function), known
+
+
 @dataclass(frozen=True)
-class LabelsOnly:
-    """A victim of scores seen through its first best class."""
+class Changed:
+    """A victim with each reply changed on its way; `name` says how. Replies that come in parts stay in parts."""
 
     victim: Victim
 
     @property
     def name(self) -> str:
-        return f"{self.victim.name} (labels only)"
+        raise NotImplementedError
 
     @property
     def gives(self) -> Gives:
-        return "label"
+        return self.victim.gives
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -231,10 +245,43 @@ class LabelsOnly:
     def trained_on(self) -> tuple[str, ...]:
         return tuple(getattr(self.victim, "trained_on", ()))
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        return dict(getattr(self.victim, "notes", {}))
+
+    def change(self, text: Text, row: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError
+
     def __call__(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
-        if not texts:
-            return []
-        return [np.asarray(best) for best in np.stack(list(self.victim(texts))).argmax(1)]
+        rows = self.victim(texts) if texts else []
+        return [self.change(text, np.asarray(row)) for text, row in zip(texts, rows, strict=True)]
+
+    @property
+    def stream(self) -> Callable[[Sequence[Text], Keep], None] | None:
+        inner = getattr(self.victim, "stream", None)
+        return partial(self._stream, inner) if inner else None
+
+    def _stream(self, inner: Callable[[Sequence[Text], Keep], None], texts: Sequence[Text], keep: Keep) -> None:
+        def changed(place: int, row: NDArray[Any] | Exception) -> NDArray[Any] | Exception:
+            return row if isinstance(row, Exception) else self.change(texts[place], row)
+
+        inner(texts, lambda part: keep({place: changed(place, row) for place, row in part.items()}))
+
+
+@dataclass(frozen=True)
+class LabelsOnly(Changed):
+    """A victim of scores seen through its first best class."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.victim.name} (labels only)"
+
+    @property
+    def gives(self) -> Gives:
+        return "label"
+
+    def change(self, text: Text, row: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(row.argmax())
 
 
 def labels_only(victim: Victim) -> Victim:
