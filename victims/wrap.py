@@ -224,14 +224,14 @@ def _all_classes(
 
 
 @dataclass(frozen=True)
-class Changed:
-    """A victim with each reply changed on its way; `name` says how. Replies that come in parts stay in parts."""
+class Around:
+    """A victim inside another: what is not said anew is the inner one's."""
 
     victim: Victim
 
     @property
     def name(self) -> str:
-        raise NotImplementedError
+        return self.victim.name
 
     @property
     def gives(self) -> Gives:
@@ -248,6 +248,10 @@ class Changed:
     @property
     def notes(self) -> dict[str, Any]:
         return dict(getattr(self.victim, "notes", {}))
+
+
+class Changed(Around):
+    """A victim with each reply changed on its way; its name says how. Replies that come in parts stay in parts."""
 
     def change(self, text: Text, row: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ..attacks.account import NO_LABEL, Keep, Part
 from ..attacks.replies import ReplyStore, digest
-from ..attacks.types import Gives, Text, Victim
+from ..attacks.types import Text, Victim
 from .limits import Pace
 from .templates import groups
-from .wrap import Changed, VictimError
+from .wrap import Around, Changed, VictimError
 
 
 @dataclass(frozen=True)
@@ -129,34 +129,7 @@ def noisy(victim: Victim, p: float, seed: int = 0) -> Victim:
 
 
 @dataclass(frozen=True)
-class _Around:
-    """A victim whose answers stay as they are."""
-
-    victim: Victim
-
-    @property
-    def name(self) -> str:
-        return self.victim.name
-
-    @property
-    def gives(self) -> Gives:
-        return self.victim.gives
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.victim.labels
-
-    @property
-    def trained_on(self) -> tuple[str, ...]:
-        return tuple(getattr(self.victim, "trained_on", ()))
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        return dict(getattr(self.victim, "notes", {}))
-
-
-@dataclass(frozen=True)
-class RateLimited(_Around):
+class RateLimited(Around):
     """At most so many texts a second; the victim is called with as many at once as a second allows."""
 
     per_second: float
@@ -194,7 +167,7 @@ def rate_limited(
 
 
 @dataclass(frozen=True)
-class Cached(_Around):
+class Cached(Around):
     """A victim that is asked about a text once, ever: replies are kept in an SQLite file."""
 
     store: ReplyStore
