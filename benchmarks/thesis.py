@@ -94,9 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--markdown", action="store_true", help="print the record in --out as a table; run nothing")
     args = parser.parse_args(arguments)
     if not args.markdown:
-        record = measure(args.victim, args.data, args.baselines.split(","), args.n, args.budget)
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
+        rows: list[dict[str, Any]] = []
+        for baseline in args.baselines.split(","):
+            record = measure(args.victim, args.data, [baseline], args.n, args.budget)
+            rows += record["rows"]
+            args.out.write_text(json.dumps(record | {"rows": rows}, indent=1) + "\n")
     print(markdown(json.loads(args.out.read_text())))
 
 
