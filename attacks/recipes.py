@@ -101,8 +101,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "scrimp-labels-pruned",
             SPACES["wordnet"],
-            SEARCHES["joint-60"],
-            "the same, then up to 60 queries to put words back",
+            SEARCHES["joint-60-thorough"],
+            "the same, hardly gives up, then up to 60 queries to put words back",
             prior="auto",
         ),
         # Jin et al. compare the windows around one word, before and after its own swap, so that drift adds up, and hold

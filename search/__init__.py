@@ -34,7 +34,7 @@ SEARCHES: dict[str, Search] = {
         hard_label_paper,
         hard_label_released,
         joint(prune=4),
-        joint(prune=60),
+        joint(prune=60, thorough=True),
         posterior(prune=4),
         posterior(prune=120, thorough=True),
         most_similar(RANKINGS["deletion"]),

@@ -7,79 +7,109 @@ from collections.abc import Generator
 import numpy as np
 
 from ..attacks.types import Ask, Asking, Codes, Floats, Grid, Reply, Search
+from .influence import Influences
 from .moves import Slots, expected, fitted, prefixes, without
 
-RANKS = 3  # how many of each word's candidates are tried in the prior's own order
-DRAWS = 40  # then as many draws around the prior
-WARMTH = 1.0  # spread of those draws, in standard deviations of the gains
+DISTANCE = -4.0, 3.0  # of the clean text from the boundary, in log-odds: mean and spread
+DRAWS = 60  # texts drawn from what the labels tell, before giving up
+LAST = 1000  # the same where it never gives up
+STALE = 30  # draws in a row that repeat a text: the space is taken to be exhausted
+HARM = 2.0  # a draw may also take swaps that should do harm, up to so much: a linear model misses how words work together
+WARMTH = 0.3, 0.04, 1.5  # spread of those draws, in standard deviations: the first, more with each text tried, the most
 
 
-def joint(prune: int) -> Search:
-    """`prune` is how many queries may be spent on putting words back once the label has flipped."""
+def joint(prune: int, thorough: bool = False) -> Search:
+    """`prune` is how many queries may be spent on putting words back once the label has flipped; `thorough` goes on drawing
+    where the other form gives up."""
 
     def run(grid: Grid, rng: np.random.Generator) -> Asking:
-        gain, _ = expected(grid, rng)
-        found = yield from _flip(grid, gain, rng)
+        gain, informed = expected(grid, rng)
+        model = Influences(grid, gain if informed else None, *DISTANCE)
+        found = yield from _doubling(grid, gain, model)
+        if found is None:
+            found = yield from _drawing(model, rng, LAST if thorough else DRAWS)
         if found is not None:
-            yield from _prune(*found, prune)
+            yield from _prune(found, model, prune)
 
     about = f"labels only: the prior's best words together, doubling, then bisection; {prune} queries to put words back"
-    return Search(f"joint-{prune}", "label", about, run)
+    name = f"joint-{prune}" + ("-thorough" if thorough else "")
+    return Search(name, "label", about + ("; hardly gives up" if thorough else ""), run)
 
 
-def _flip(grid: Grid, gain: Floats, rng: np.random.Generator) -> Generator[Ask, Reply, tuple[Codes, Floats] | None]:
-    """The smallest flipping prefix that bisection finds, with the values by which its words were ordered."""
+def _ask(model: Influences, code: Codes) -> Generator[Ask, Reply, bool]:
+    answers = yield Ask(code[None])
+    if answers.answered[0]:
+        model.learn_label(code, bool(answers.fooled[0]))
+    return bool(answers.fooled[0])
+
+
+def _doubling(grid: Grid, gain: Floats, model: Influences) -> Generator[Ask, Reply, Codes | None]:
+    """The best swap of 1, 2, 4, ... slots, of all that should help, and of all; back to the smallest prefix that flips."""
     n = len(grid.sizes)
-    ranked = np.argsort(-gain, axis=1, kind="stable")
-    spread = float(gain[np.isfinite(gain)].std()) or 1.0
-    for attempt in range(RANKS + DRAWS):
-        if attempt < RANKS:
-            picks = ranked[np.arange(n), np.minimum(attempt, grid.sizes - 1)]
-        else:
-            picks = (gain + WARMTH * spread * rng.gumbel(size=gain.shape)).argmax(1)
-        value, choice = gain[np.arange(n), picks], (picks + 1).astype(np.int16)
-        order = np.argsort(-value, kind="stable")
-        hopeful = max(1, int((value > 0).sum()))
-        doubling = 2 ** np.arange(n.bit_length()) if not attempt else np.array([hopeful])
-        lengths = np.unique(np.append(np.minimum(doubling, n), [hopeful, n]))
-        codes = prefixes(order, choice, lengths)
-        for row in range(len(codes)):
-            codes[row] = yield from fitted(codes[row], value)
-        answers = yield Ask(codes, until_fooled=True)
-        if answers.fooled.any():
-            hit = int(answers.fooled.argmax())
-            kept = order[codes[hit][order] > 0]
-            nested = hit and bool((codes[hit - 1] == prefixes(order, choice, lengths[hit - 1 : hit])[0]).all())
-            low = int(lengths[hit - 1]) if nested else 0
-            return (yield from _bisect(codes[hit], kept, low)), value
+    picks = gain.argmax(1)
+    value, choice = gain[np.arange(n), picks], (picks + 1).astype(np.int16)
+    order = np.argsort(-value, kind="stable")
+    hopeful = max(1, int((value > 0).sum()))
+    lengths = np.unique(np.append(np.minimum(2 ** np.arange(n.bit_length()), n), [hopeful, n]))
+    low = 0
+    for length, whole in zip(lengths, prefixes(order, choice, lengths), strict=True):
+        code = yield from fitted(whole, value)
+        if (yield from _ask(model, code)):
+            return (yield from _bisect(model, code, order[code[order] > 0], low))
+        low = int(length) if code is whole else 0
     return None
 
 
-def _bisect(code: Codes, order: Slots, low: int) -> Generator[Ask, Reply, Codes]:
+def _drawing(model: Influences, rng: np.random.Generator, draws: int) -> Generator[Ask, Reply, Codes | None]:
+    """Influences as they may be, given the labels so far: all swaps that would do little harm, together."""
+    tried = set[bytes]()
+    stale = 0
+    while draws and stale < STALE:
+        coolest, rise, warmest = WARMTH
+        warmth = min(coolest + rise * len(tried), warmest)
+        value = model.mean + warmth * model.deviation * rng.normal(size=len(model.slots))
+        picks = model.best(value)
+        picks = picks[value[picks] > -HARM * rng.random()]
+        whole = model.code(picks)
+        if not whole.any() or whole.tobytes() in tried:
+            stale += 1
+            continue
+        tried.add(whole.tobytes())
+        code = yield from fitted(whole, np.maximum.reduceat(value, model.first))
+        draws, stale = draws - 1, 0
+        if code is not whole and code.tobytes() in tried:
+            continue
+        tried.add(code.tobytes())
+        if (yield from _ask(model, code)):
+            order = picks[np.argsort(-model.mean[picks], kind="stable")]
+            kept = model.slots[order]
+            return (yield from _bisect(model, code, kept[code[kept] > 0], 0))
+    return None
+
+
+def _bisect(model: Influences, code: Codes, order: Slots, low: int) -> Generator[Ask, Reply, Codes]:
     """The first `high` slots of the order flip the label, the first `low` do not: the smallest such prefix."""
     high, best = len(order), code
     while high - low > 1:
         middle = (low + high) // 2
         trial = without(code, order[middle:])
-        answers = yield Ask(trial[None])
-        if answers.fooled[0]:
+        if (yield from _ask(model, trial)):
             high, best = middle, trial
         else:
             low = middle
     return best
 
 
-def _prune(best: Codes, value: Floats, allowance: int) -> Asking:
+def _prune(best: Codes, model: Influences, allowance: int) -> Asking:
     """Words put back, least promising first: halves, then halves of what did not go, then single words."""
     slots = best.nonzero()[0]
-    groups = [slots[np.argsort(value[slots], kind="stable")]]
+    groups = [slots[np.argsort(model.mean[model.swaps(best)], kind="stable")]]
     while groups and allowance > 0:
         group = groups.pop(0)
         trial = without(best, group)
         if trial.any():
             allowance -= 1
-            answers = yield Ask(trial[None])
-            if answers.fooled[0]:
+            if (yield from _ask(model, trial)):
                 best = trial
                 continue
         if len(group) > 1:

@@ -1,0 +1,115 @@
+"""What swaps do to a victim: the log-odds of a text are taken to be those of the clean text plus one influence per swap.
+
+An influence is a share of the prior's gain (how large a share is learnt), an influence of the slot whatever stands there, and
+one of the swap itself, all Gaussian. So every answer updates all of them in closed form: a score by Gaussian regression, a
+label by probit regression with moments matched.
+"""
+
+from __future__ import annotations
+
+from math import erfc, exp, pi, sqrt
+
+import numpy as np
+
+from ..attacks.types import Codes, Floats, Grid
+from .moves import Slots
+
+SHARE = 1.0, 0.7  # of the prior's gain, in its standard deviations: mean and spread, in log-odds
+SLOT, SWAP, NOISE = 0.3, 0.7, 0.3  # spreads of the other influences, and of what adding up misses per changed word
+TRUST = 2.0  # answers' worth of belief in these spreads
+TINY = 1e-9
+
+
+class Influences:
+    """Means and deviations of the influence of every swap, numbered slot by slot. 0 is the boundary."""
+
+    def __init__(self, grid: Grid, gain: Floats | None, start: float, doubt: float = 0.0) -> None:
+        """`start` is the log-odds of the clean text, `doubt` how far it may be from that; `gain` the prior's, or None."""
+        self.slots: Slots = np.repeat(np.arange(len(grid.sizes)), grid.sizes)
+        self.first: Slots = np.cumsum(grid.sizes) - grid.sizes
+        self.choices: Slots = np.arange(len(self.slots)) - self.first[self.slots] + 1
+        n = len(self.slots)
+        flat = np.zeros(n) if gain is None else gain[self.slots, self.choices - 1]
+        self._gain = flat / (float(flat.std()) or 1.0)
+        self.start, self._doubt = start, doubt
+        self.mean = SHARE[0] * self._gain
+        self._variance = SHARE[1] ** 2 * self._gain**2 + SLOT**2 + SWAP**2
+        self._rows = np.zeros((16, n + 2))  # what each answer told of every swap, the share and the start
+        self.share = SHARE[0]  # of the prior's gain, as far as answers tell
+        self.answers = 0
+        self._missed = 0.0  # squares of surprises
+
+    @property
+    def deviation(self) -> Floats:
+        """Of every swap, wider where answers surprised."""
+        scale = (TRUST + self._missed) / (TRUST + self.answers)
+        return np.asarray(np.sqrt(scale * np.maximum(self._variance, 0)), np.float64)
+
+    def swaps(self, code: Codes) -> Slots:
+        """The numbers of a code's swaps."""
+        slots = code.nonzero()[0]
+        return np.asarray(self.first[slots] + code[slots] - 1, np.int64)
+
+    def best(self, value: Floats) -> Slots:
+        """The swap of greatest value in each slot, the first of equals."""
+        most = np.maximum.reduceat(value, self.first)
+        hits = np.flatnonzero(value == most[self.slots])
+        return np.asarray(hits[np.unique(self.slots[hits], return_index=True)[1]], np.int64)
+
+    def code(self, swaps: Slots) -> Codes:
+        """These swaps together."""
+        made = np.zeros(len(self.first), np.int16)
+        made[self.slots[swaps]] = self.choices[swaps]
+        return made
+
+    def learn_odds(self, code: Codes, odds: float) -> None:
+        """The log-odds of a text, from its scores."""
+        shared, spread, expected = self._foreseen(code)
+        surprise = (odds - expected) / sqrt(spread)
+        self._take_in(shared / sqrt(spread), surprise)
+        self._missed += surprise**2
+
+    def learn_label(self, code: Codes, flipped: bool) -> None:
+        """Which side of the boundary a text is on."""
+        shared, spread, expected = self._foreseen(code)
+        sign = 1.0 if flipped else -1.0
+        z = sign * expected / sqrt(spread)
+        pull = _hazard(z)
+        told = sqrt(pull * (pull + z)) if pull + z > 0 else TINY
+        self._take_in(shared * told / sqrt(spread), sign * pull / told)
+        self._missed += 1  # a label tells nothing about the spreads
+
+    def _foreseen(self, code: Codes) -> tuple[Floats, float, float]:
+        """Covariance of everything with the log-odds of a text, their variance and their mean."""
+        swaps, slots = self.swaps(code), code.nonzero()[0]
+        total = float(self._gain[swaps].sum())
+        shared = np.empty(len(self.slots) + 2)
+        shared[:-2] = SHARE[1] ** 2 * total * self._gain
+        for slot in slots:
+            shared[self.first[slot] : self.first[slot + 1] if slot + 1 < len(self.first) else -2] += SLOT**2
+        shared[swaps] += SWAP**2
+        shared[-2] = SHARE[1] ** 2 * total
+        shared[-1] = self._doubt**2
+        prior = float(shared[swaps].sum()) + self._doubt**2
+        seen = self._rows[: self.answers]
+        known = seen[:, swaps].sum(1) + seen[:, -1]
+        shared -= known @ seen
+        spread = max(prior + NOISE**2 * len(slots) - float(known @ known), TINY)
+        return shared, spread, self.start + float(self.mean[swaps].sum())
+
+    def _take_in(self, row: Floats, surprise: float) -> None:
+        if self.answers == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[self.answers] = row
+        self.answers += 1
+        self.mean += row[:-2] * surprise
+        self.share += float(row[-2]) * surprise
+        self.start += float(row[-1]) * surprise
+        self._variance -= row[:-2] ** 2
+
+
+def _hazard(z: float) -> float:
+    """The normal density over its distribution function."""
+    if z < -6:
+        return -z - 1 / z
+    return 2 * exp(-z * z / 2) / sqrt(2 * pi) / erfc(-z / sqrt(2))
