@@ -310,39 +310,50 @@ class Engine:
         self.encoder_cpu += time.process_time() - cpu
         return vectors
 
+    def _reads(self, ask: Ask) -> tuple[bool, bool, bool]:
+        """Whether an ask needs vectors of its own window, vectors of whole texts, and similarity."""
+        judged = not ask.window or self.floor is not None
+        return bool(ask.window), (judged and not self.window) or (ask.vectors and not ask.window), judged
+
+    def _unread(self, flight: _Flight) -> list[str]:
+        """What the guide must read for the flight's page, in the order in which `_encode` takes the vectors."""
+        page = flight.page
+        assert page is not None
+        cut, whole, judged = self._reads(page.ask)
+        texts: list[Text] = []
+        if cut:
+            texts += page.grid.windows(page.ask.codes, page.ask.window or 0)[1]
+        if whole:
+            texts += page.texts + ([flight.example.text] if flight.origin is None else [])
+        if judged and self.window:
+            before, after = page.grid.windows(page.ask.codes, self.window)
+            texts += before + after
+        return [self._joined(flight, text) for text in texts]
+
     def _encode(self, flights: Sequence[_Flight]) -> None:
         """Vectors and similarity of every new page in one encoder batch, then the floor: before anything is paid."""
         while waiting := [flight for flight in flights if flight.pending is not None and not flight.done]:
             assert self.guide is not None
             texts: list[str] = []
             for flight in waiting:
-                page = flight.page
-                assert page is not None
-                if page.ask.window:
-                    cut = page.grid.windows(page.ask.codes, page.ask.window)[1]
-                    texts.extend(self._joined(flight, text) for text in cut)
-                    if self.floor is None:
-                        continue
-                texts.extend(self._joined(flight, text) for text in page.texts)
-                if flight.origin is None:
-                    texts.append(self._joined(flight, flight.example.text))
-                if self.window:
-                    before, after = page.grid.windows(page.ask.codes, self.window)
-                    texts.extend(self._joined(flight, text) for text in before + after)
+                texts += self._unread(flight)
             vectors = iter(self._vectors(self.guide, texts))
             for flight in waiting:
                 page = flight.page
                 assert page is not None
                 n = len(page.texts)
-                page.vectors = np.array(list(islice(vectors, n)))
-                if not page.ask.window or self.floor is not None:
-                    whole = np.array(list(islice(vectors, n))) if page.ask.window else page.vectors
+                cut, whole, judged = self._reads(page.ask)
+                if cut:
+                    page.vectors = np.array(list(islice(vectors, n)))
+                if whole:
+                    rows = np.array(list(islice(vectors, n)))
                     if flight.origin is None:
                         flight.origin = next(vectors)
-                    page.similarity = _cosines(whole, flight.origin)
-                    if self.window:
-                        old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
-                        page.similarity = _cosines(old, new)
+                    page.vectors = page.vectors if cut else rows
+                    page.similarity = _cosines(rows, flight.origin)
+                if judged and self.window:
+                    old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
+                    page.similarity = _cosines(old, new)
                 if self.floor is not None:
                     probes = (page.ask.codes < 0).any(1)  # a probe is no result, so no floor holds it back
                     page.allowed = page.allowed & (probes | (page.similarity >= self.floor))
