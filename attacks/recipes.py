@@ -282,12 +282,14 @@ RECIPES: dict[str, Recipe] = {
         ),
         # The same three steps without what the original wastes: words are put in by doubling and taken out by bisection, each
         # label moves a belief about every swap, and only texts that may win are asked. Fewer words first, then similarity.
+        # The belief starts from a prior where there is one, and a text is given up after 500 draws, not 2,500.
         Recipe(
             "hard-label",
             SPACES["counterfitted"].with_rules(SameClass()),
             SEARCHES["hard-label"],
-            "labels only: joint moves, bisection, then fewer and nearer words",
+            "labels only: a prior, joint moves, bisection, then fewer and nearer words",
             _HARD_LABEL,
+            prior="auto",
         ),
         # 50 neighbours in the published vectors there, the fitted table's nearest here; the part of speech is that of the
         # word in its place. Positions are drawn again where 30 % of the words do not flip the label: see search/breeding.py.
