@@ -99,13 +99,16 @@ def _shuffled(prior: Prior | None) -> Prior | None:
     return replace(prior, name=f"shuffled {prior.name}", weights=prior.weights[order])
 
 
-def added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The rows of both, in the order of the recipes, where nothing else differs; new rows take the place of old ones."""
+def added(
+    old: dict[str, Any], new: dict[str, Any], column: str = "recipe", order: Sequence[str] = tuple(RECIPES)
+) -> dict[str, Any]:
+    """The rows of both, in this order of a column, where nothing else differs; new rows take the place of old ones."""
     differ = [key for key in new if key != "rows" and old.get(key) != new[key]]
     if differ:
         raise ValueError(f"the record differs in {', '.join(differ)}; give another --out")
-    rows = {row["recipe"]: row for row in [*old["rows"], *new["rows"]]}
-    return new | {"rows": sorted(rows.values(), key=lambda row: list(RECIPES).index(row["recipe"]))}
+    fresh = {row[column] for row in new["rows"]}
+    rows = [*(row for row in old["rows"] if row[column] not in fresh), *new["rows"]]
+    return new | {"rows": sorted(rows, key=lambda row: order.index(row[column]))}
 
 
 def markdown(record: dict[str, Any]) -> str:
