@@ -31,8 +31,8 @@ def count(texts: Iterable[str], size: int, least: int) -> Pairs:
     second: list[int] = []
     for text in texts:
         found = words(text)
-        for before, word in zip(befores(text, found), found, strict=True):
-            first.append(places.setdefault(before, len(places)))
+        for earlier, word in zip(befores(text, found), found, strict=True):
+            first.append(places.setdefault(earlier, len(places)))
             second.append(places.setdefault(word.text.lower(), len(places)))
     often = np.bincount(second, minlength=len(places))
     often[0] = len(second) + 1  # START comes first

@@ -35,13 +35,13 @@ def chance(pairs: Pairs, first: str, second: str) -> float:
     return math.exp(pairs.chances(pairs.ids([first]), pairs.ids([second]))[0])
 
 
-def test_a_sentence_begins_anew():
+def test_a_sentence_begins_anew() -> None:
     text = "Well done, Sir! He said: no<br />Yes"
     assert befores(text, words(text)) == ["", "well", "done", "", "he", "", ""]
     assert befores("", []) == []
 
 
-def test_counts_by_hand(small: Pairs):
+def test_counts_by_hand(small: Pairs) -> None:
     # "the" is followed by cat (twice), mat and dog; cat follows one word only.
     seen, spared = (2 - DISCOUNT) / 4, 3 * DISCOUNT / 4
     follows = {"the": 2, "cat": 1, "sat": 2, "on": 1, "mat": 1, "ran": 1, "dog": 2, "a": 1, "any unknown word": 1}
@@ -52,7 +52,7 @@ def test_counts_by_hand(small: Pairs):
 
 @pytest.mark.parametrize("least", [1, 2])
 @pytest.mark.parametrize("size", [5, 100])
-def test_probabilities_add_up_to_one(size: int, least: int):
+def test_probabilities_add_up_to_one(size: int, least: int) -> None:
     pairs = count(TEXTS, size, least)
     everything = np.arange(1, len(pairs.words) + 1)
     for first in range(len(pairs.words)):
@@ -61,7 +61,7 @@ def test_probabilities_add_up_to_one(size: int, least: int):
         assert odds.sum() == pytest.approx(1)
 
 
-def test_a_file_keeps_the_counts(tmp_path: Path, small: Pairs):
+def test_a_file_keeps_the_counts(tmp_path: Path, small: Pairs) -> None:
     save_pairs(tmp_path / "pairs.npz", small)
     again = read_pairs(tmp_path / "pairs.npz")
     assert (again.words, again.others) == (small.words, small.others)
@@ -72,7 +72,7 @@ def test_a_file_keeps_the_counts(tmp_path: Path, small: Pairs):
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "pairs.npz").read_bytes()
 
 
-def test_likely_candidates_stay_in_their_order():
+def test_likely_candidates_stay_in_their_order() -> None:
     text = "He drank a strong coffee"
     assert left(Bigrams(2), text, strong="qwxz,powerful,big,strongish") == {"strong": "powerful,big"}
     assert left(Bigrams(2), text, strong="big,qwxz,powerful,strongish") == {"strong": "big,powerful"}
@@ -80,7 +80,7 @@ def test_likely_candidates_stay_in_their_order():
     assert left(Bigrams(2), text, strong="qwxz,xqwz,zxqw") == {"strong": "qwxz,xqwz"}, "of equals the earlier"
 
 
-def test_the_word_before_decides():
+def test_the_word_before_decides() -> None:
     assert left(Bigrams(1), "the united states", states="states,kingdom,time") == {"states": "states"}
     assert left(Bigrams(1), "for a long states", states="states,kingdom,time") == {"states": "time"}
     assert left(Bigrams(1), "the United. States", States="states,kingdom,time") != {"States": "states"}, "a new sentence"
@@ -88,26 +88,26 @@ def test_the_word_before_decides():
     assert left(Bigrams(1), "At LEAST new", new="UNITED,Last") == {"new": "Last"}
 
 
-def test_words_do_not_look_at_each_other():
+def test_words_do_not_look_at_each_other() -> None:
     text = "a dull film with a fine cast"
     offers = {"dull": "boring,slow,grey,drab,blunt", "fine": "good,great,nice,small,penalty", "film": "movie,picture,flick"}
     together = left(Bigrams(2), text, **offers)
     assert together == {word: left(Bigrams(2), text, **{word: some})[word] for word, some in offers.items()}
 
 
-def test_candidates_of_several_words_and_of_none():
+def test_candidates_of_several_words_and_of_none() -> None:
     assert left(Bigrams(1), "he lives in york", york="new york,qwxz xqwz") == {"york": "new york"}
     assert left(Bigrams(1), "he lives", lives="!!!,is") == {"lives": "!!!"}  # nothing to doubt
 
 
-def test_bad_values_and_names():
+def test_bad_values_and_names() -> None:
     with pytest.raises(ValueError, match="keep=0"):
         Bigrams(0)
     assert Bigrams(3).name != Bigrams(4).name
     assert Bigrams().name.startswith("bigrams(4,")
 
 
-def test_the_card_tells_of_these_counts():
+def test_the_card_tells_of_these_counts() -> None:
     import hashlib
 
     card = json.loads(EMBEDDED.with_suffix(".card.json").read_text())
@@ -116,7 +116,7 @@ def test_the_card_tells_of_these_counts():
     assert EMBEDDED.stat().st_size < 1_200_000
 
 
-def test_it_guesses_better_than_frequency():
+def test_it_guesses_better_than_frequency() -> None:
     texts = [
         "the film is a complete waste of time",
         "it was one of the best films of the year",
