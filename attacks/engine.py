@@ -73,6 +73,7 @@ class _Page:
     cursor: int = 0  # how many of `rows` are billed
     settled: int = 0  # how many of `rows` are settled
     start: int = 0  # charges before this ask
+    read: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # rows for the guide encoder
 
 
 @dataclass
@@ -296,8 +297,10 @@ class Engine:
             score=np.full(n, -np.inf),
             start=flight.account.charged,
         )
-        if n and self.guide is not None and (self.floor is not None or ask.encode):
-            flight.pending = ask
+        if self.guide is not None and (self.floor is not None or ask.encode):
+            # A probe is no result, so no floor holds it back, and what a rule refuses needs no floor.
+            flight.page.read = np.flatnonzero(flight.page.allowed & flight.page.results | ask.encode)
+            flight.pending = ask if len(flight.page.read) else None
 
     def _joined(self, flight: _Flight, text: Text) -> str:
         return "\n".join(text[field] for field in flight.example.editable if 0 <= field < len(text))
@@ -310,42 +313,55 @@ class Engine:
         self.encoder_cpu += time.process_time() - cpu
         return vectors
 
+    def _reads(self, ask: Ask) -> tuple[bool, bool, bool]:
+        """Whether an ask needs vectors of its own window, vectors of whole texts, and similarity."""
+        judged = not ask.window or self.floor is not None
+        return bool(ask.window), (judged and not self.window) or (ask.vectors and not ask.window), judged
+
+    def _unread(self, flight: _Flight) -> list[str]:
+        """What the guide must read for the flight's page, in the order in which `_encode` takes the vectors."""
+        page = flight.page
+        assert page is not None
+        cut, whole, judged = self._reads(page.ask)
+        codes, texts = page.ask.codes[page.read], list[Text]()
+        if cut:
+            texts += page.grid.windows(codes, page.ask.window or 0)[1]
+        if whole:
+            texts += [page.texts[row] for row in page.read] + [flight.example.text] * (flight.origin is None)
+        if judged and self.window:
+            before, after = page.grid.windows(codes, self.window)
+            texts += before + after
+        return [self._joined(flight, text) for text in texts]
+
     def _encode(self, flights: Sequence[_Flight]) -> None:
         """Vectors and similarity of every new page in one encoder batch, then the floor: before anything is paid."""
         while waiting := [flight for flight in flights if flight.pending is not None and not flight.done]:
             assert self.guide is not None
             texts: list[str] = []
             for flight in waiting:
-                page = flight.page
-                assert page is not None
-                if page.ask.window:
-                    cut = page.grid.windows(page.ask.codes, page.ask.window)[1]
-                    texts.extend(self._joined(flight, text) for text in cut)
-                    if self.floor is None:
-                        continue
-                texts.extend(self._joined(flight, text) for text in page.texts)
-                if flight.origin is None:
-                    texts.append(self._joined(flight, flight.example.text))
-                if self.window:
-                    before, after = page.grid.windows(page.ask.codes, self.window)
-                    texts.extend(self._joined(flight, text) for text in before + after)
+                texts += self._unread(flight)
             vectors = iter(self._vectors(self.guide, texts))
             for flight in waiting:
                 page = flight.page
                 assert page is not None
-                n = len(page.texts)
-                page.vectors = np.array(list(islice(vectors, n)))
-                if not page.ask.window or self.floor is not None:
-                    whole = np.array(list(islice(vectors, n))) if page.ask.window else page.vectors
+                n = len(page.read)
+                cut, whole, judged = self._reads(page.ask)
+                found = np.zeros((n, 0), np.float32)
+                if cut:
+                    found = np.array(list(islice(vectors, n)))
+                if whole:
+                    rows = np.array(list(islice(vectors, n)))
                     if flight.origin is None:
                         flight.origin = next(vectors)
-                    page.similarity = _cosines(whole, flight.origin)
-                    if self.window:
-                        old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
-                        page.similarity = _cosines(old, new)
+                    found = found if cut else rows
+                    page.similarity[page.read] = _cosines(rows, flight.origin)
+                if judged and self.window:
+                    old, new = np.array(list(islice(vectors, n))), np.array(list(islice(vectors, n)))
+                    page.similarity[page.read] = _cosines(old, new)
+                if page.ask.encode:  # then every row was read
+                    page.vectors = found
                 if self.floor is not None:
-                    probes = (page.ask.codes < 0).any(1)  # a probe is no result, so no floor holds it back
-                    page.allowed = page.allowed & (probes | (page.similarity >= self.floor))
+                    page.allowed = page.allowed & (~page.results | (page.similarity >= self.floor))
                 page.rows = page.allowed.nonzero()[0].tolist()
                 flight.pending = None
                 if not page.ask.pay or not page.rows:
@@ -417,6 +433,8 @@ class Engine:
             if not result[i]:
                 continue
             near = float(page.similarity[row])
+            if page.texts[row] == best.text and np.isnan(best.near):
+                best.near = near  # asked for again to learn how near it is
             if best.fooled:
                 nearer = changed[i] == best.changed and near > best.near  # never where either was not encoded
                 better = fooled[i] and (changed[i] < best.changed or nearer)

@@ -107,6 +107,7 @@ class Ask:
     encode: bool = False  # fill vectors and similarity even when no floor asks for them
     grid: Grid | None = None  # what the codes mean, where that is not the example's own grid: one of grid.around
     window: int | None = None  # with encode: vectors of so many words around the changes, and no similarity without a floor
+    vectors: bool = False  # with encode: vectors of whole texts even where the floor compares windows
 
 
 @dataclass(frozen=True)

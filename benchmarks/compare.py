@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,12 @@ def compare(
     prior: str | None = None,
     learn: int = 0,
     edit: tuple[int, ...] | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """One row of figures per recipe. A recipe for labels is given labels only.
 
     `prior` replaces the recipes' own; "shuffled" is that one with its weights dealt to other words: a useless prior.
+    `report` is called with the record so far after each recipe.
     """
     model = load_victim(victim)
     examples = read_examples(data, labels=model.labels, n=n)
@@ -63,7 +65,9 @@ def compare(
         examples = [replace(example, editable=edit) for example in examples]
     attack(model, examples[:1], recipes[0], budget=2)  # loads tagger, lexicon and encoders outside the times
     chosen = _shuffled(as_prior("auto", model)) if prior == "shuffled" else as_prior(prior, model)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    facts = {"victim": model.name, "texts": len(examples), "budget": budget, "floor": floor, "space": space, "seed": seed}
+    facts |= {"prior": chosen.name if chosen else prior or "as in the recipe", "learn": learn}
     for name in recipes:
         recipe = recipe_named(name)
         found = attack(
@@ -83,8 +87,9 @@ def compare(
         print(
             f"{name}: {rows[-1]['success_rate']} % fooled at {rows[-1]['charged_mean']} queries", file=sys.stderr, flush=True
         )
-    facts = {"victim": model.name, "texts": len(examples), "budget": budget, "floor": floor, "space": space, "seed": seed}
-    return facts | {"prior": chosen.name if chosen else prior or "as in the recipe", "learn": learn, "rows": rows}
+        if report:
+            report(facts | {"rows": rows})
+    return facts | {"rows": rows}
 
 
 def _shuffled(prior: Prior | None) -> Prior | None:
@@ -94,13 +99,16 @@ def _shuffled(prior: Prior | None) -> Prior | None:
     return replace(prior, name=f"shuffled {prior.name}", weights=prior.weights[order])
 
 
-def added(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The rows of both, in the order of the recipes, where nothing else differs; new rows take the place of old ones."""
+def added(
+    old: dict[str, Any], new: dict[str, Any], column: str = "recipe", order: Sequence[str] = tuple(RECIPES)
+) -> dict[str, Any]:
+    """The rows of both, in this order of a column, where nothing else differs; new rows take the place of old ones."""
     differ = [key for key in new if key != "rows" and old.get(key) != new[key]]
     if differ:
         raise ValueError(f"the record differs in {', '.join(differ)}; give another --out")
-    rows = {row["recipe"]: row for row in [*old["rows"], *new["rows"]]}
-    return new | {"rows": sorted(rows.values(), key=lambda row: list(RECIPES).index(row["recipe"]))}
+    fresh = {row[column] for row in new["rows"]}
+    rows = [*(row for row in old["rows"] if row[column] not in fresh), *new["rows"]]
+    return new | {"rows": sorted(rows, key=lambda row: order.index(row[column]))}
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -137,11 +145,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names = [name.strip() for name in args.recipes.split(",")]
         edit = None if args.edit is None else tuple(args.edit)
         plan = (args.budget, args.floor, args.space, args.seed, args.prior, args.learn, edit)
-        record = compare(args.victim, args.data, names, args.n, *plan)
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        if args.add and args.out.exists():
-            record = added(json.loads(args.out.read_text()), record)
-        args.out.write_text(json.dumps(record, indent=1) + "\n")
+        if not args.add:
+            args.out.unlink(missing_ok=True)
+
+        def report(record: dict[str, Any]) -> None:
+            if args.out.exists():
+                record = added(json.loads(args.out.read_text()), record)
+            args.out.write_text(json.dumps(record, indent=1) + "\n")
+
+        compare(args.victim, args.data, names, args.n, *plan, report=report)
     print(markdown(json.loads(args.out.read_text())))
 
 

@@ -147,7 +147,8 @@ def speakers(
 
     Costs no query."""
     codes = single_swaps(grid, slots)
-    looked = yield Ask(codes, pay=False, encode=hashing.encodes, window=window if hashing.encodes else None)
+    reads = hashing.encodes
+    looked = yield Ask(codes, pay=False, encode=reads, window=window if reads else None, vectors=reads)
     allowed = np.flatnonzero(looked.allowed)
     if not len(allowed):
         return codes[:0]

@@ -12,6 +12,7 @@ from .moves import Slots
 
 DISTANCE = -1.5, 0.7  # of the clean text: mean and spread. All scales are relative to it.
 INFLUENCE = 0.2  # mean influence of a swap: more often than not it helps
+TRUST = 0.3  # how much more it is worth for each deviation by which a prior's gain exceeds its mean over the text
 SLOT, SWAP, NOISE = 0.4, 0.5, 0.15  # spreads: of a slot whatever stands there, of each swap, of what adding up misses
 
 
@@ -24,6 +25,9 @@ class Belief:
         self.choices: Slots = np.arange(len(self.slots)) - self.first[self.slots] + 1
         n = len(self.slots)
         self.mean = np.append(np.full(n, INFLUENCE), DISTANCE[0])
+        if grid.gain is not None:
+            gain = grid.gain[self.slots, self.choices - 1]
+            self.mean[:n] += TRUST * (gain - gain.mean()) / (gain.std() or 1.0)
         self._spread = np.zeros((n + 1, n + 1))
         self._spread[:n, :n] = SLOT**2 * (self.slots[:, None] == self.slots)
         self._spread[np.arange(n + 1), np.arange(n + 1)] += np.append(np.full(n, SWAP**2), DISTANCE[1] ** 2)

@@ -18,7 +18,6 @@ DRAWS = 2500  # of the whole text, when no prefix flips the label (released)
 TIRED = 15  # rounds with the same best text, or with no survivor, before the released code stops
 STILL = 5  # rounds in which all members are one text; each tries up to 29 mutations of it
 LEAST = float(np.cos(1.0))  # the released score is 1 - arccos(cosine) and must be above 0
-BLOCK = 16  # rows encoded ahead of payment
 
 
 def nearness(answers: Answers, codes: Codes) -> Floats:
@@ -28,12 +27,13 @@ def nearness(answers: Answers, codes: Codes) -> Floats:
 
 
 def _in_turn(codes: Codes) -> Generator[Ask, Reply, int | None]:
-    """Pay row by row up to the first that flips the label; its number."""
-    for start in range(0, len(codes), BLOCK):
-        answers = yield Ask(codes[start : start + BLOCK], until_fooled=True, encode=True)
-        if answers.fooled.any():
-            return start + int(answers.fooled.argmax())
-    return None
+    """Pay row by row up to the first that flips the label; its number. Only that one is encoded: it is asked for again."""
+    answers = yield Ask(codes, until_fooled=True)
+    if not answers.fooled.any():
+        return None
+    hit = int(answers.fooled.argmax())
+    yield Ask(codes[hit : hit + 1], encode=True)
+    return hit
 
 
 def _odds(values: Floats) -> Floats:

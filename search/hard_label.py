@@ -9,13 +9,14 @@ import numpy as np
 
 from ..attacks.types import Answers, Ask, Asking, Codes, Floats, Grid, Reply, Search
 from .belief import Belief
-from .breeding import BLOCK, DRAWS
 from .moves import fitted, prefixes, without
 
+LOST = 500  # draws of the whole text that leave the label as it is: the text is taken to hold
 STALE = 30  # draws in a row that repeat a text: the space is taken to be exhausted
 FEWER = 40  # texts of fewer words that do not flip the label, before that is given up
 NEARER = 15  # and nearer texts
 LOOKED = 4  # how many of the most promising nearer texts are encoded before one is paid
+BLOCK = 16  # rows encoded ahead of payment
 HOPE = 0.02  # the least chance of flipping that is worth a query
 WARMTH = 1.0  # spread of draws from the belief, in its own deviations
 
@@ -80,13 +81,16 @@ def _damage(grid: Grid) -> Generator[Ask, Reply, Floats]:
 def _flip(grid: Grid, known: _Known, rng: np.random.Generator) -> Generator[Ask, Reply, Codes | None]:
     """A text that flips the label: twice as many words each time, then all swaps that may help, as the belief is drawn."""
     n = len(grid.sizes)
-    order, choice = rng.permutation(n), rng.integers(1, grid.sizes + 1).astype(np.int16)
     lengths = np.unique(np.minimum(2 ** np.arange(n.bit_length() + 1), n))
-    hit = yield from _fit(known, prefixes(order, choice, lengths))
+    if grid.gain is None:
+        codes = prefixes(rng.permutation(n), rng.integers(1, grid.sizes + 1).astype(np.int16), lengths)
+    else:
+        codes = np.array([known.belief.strongest(known.belief.mean[:-1], length) for length in lengths])
+    hit = yield from _fit(known, codes)
     if hit is not None:
         return hit
     stale = 0
-    for _ in range(DRAWS):
+    for _ in range(LOST):
         before = len(known.flips)
         value = _draw(known.belief, rng)
         hit = yield from _fit(known, known.belief.strongest(value, len(np.unique(known.belief.slots[value > 0])))[None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from .bigrams import Bigrams
 from .chars import Chars
 from .counterfitted import CounterFitted
 from .encoders import minilm, use
@@ -21,6 +22,7 @@ from .wordnet import WordNet
 __all__ = [
     "SPACES",
     "SPACE_NOTES",
+    "Bigrams",
     "Chars",
     "CounterFitted",
     "HowNet",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..attacks.types import Encoder, Floats
 
 Vector = NDArray[np.float32]
-REMEMBERED = 4096  # texts: 8 MB at 512 numbers
+REMEMBERED = 16_384  # texts: 32 MB at 512 numbers; 64 attacks in flight ask about some 100 each, and then again to pay
 WINDOW = 254  # word pieces; with the two markers this is the length MiniLM was trained on
 
 
