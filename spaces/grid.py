@@ -61,19 +61,23 @@ class WordGrid:
         """One text per row. A row of zeros gives the original strings themselves."""
         if codes.ndim != 2 or codes.shape[1] != len(self.slots) or codes.dtype != np.int16:
             raise ValueError(f"codes must be int16[n, {len(self.slots)}], got {codes.dtype}{list(codes.shape)}")
-        self._check_range(codes)
-        rows, columns = np.nonzero(codes)
-        values = codes[rows, columns].tolist()
-        places = columns.tolist()
-        ends = np.searchsorted(rows, np.arange(1, len(codes) + 1)).tolist()
+        rows, columns = codes.nonzero()
+        chosen = codes[rows, columns]
+        if (chosen > self._limits[columns]).any() or chosen.min(initial=0) < UNKNOWN:
+            self._check_range(codes)
+        places, values = columns.tolist(), chosen.tolist()
+        if len(codes) == 1:
+            return [self._write(places, values) if places else self.text]
         texts, at = [], 0
-        for end in ends:
+        for end in rows.searchsorted(np.arange(1, len(codes) + 1)).tolist():
             texts.append(self._write(places[at:end], values[at:end]) if end > at else self.text)
             at = end
         return texts
 
     def legal(self, codes: Codes) -> Bools:
         """Whether each row changes few enough words. Probes change none."""
+        if codes.shape[1] <= self.most_changed:
+            return np.ones(len(codes), bool)
         few: Bools = np.count_nonzero(codes > KEEP, axis=1) <= self.most_changed
         return few
 
