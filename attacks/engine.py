@@ -306,7 +306,7 @@ class Engine:
             texts=texts,
             allowed=allowed,
             rows=allowed.nonzero()[0].tolist(),
-            probes=np.asarray((ask.codes < 0).any(1)) if ask.codes.min(initial=0) < 0 else None,
+            probes=np.asarray((ask.codes < 0).any(1)) if np.minimum.reduce(ask.codes, None, initial=0) < 0 else None,
             start=flight.account.charged,
         )
         if n and self.guide is not None and (self.floor is not None or ask.encode):
@@ -386,26 +386,32 @@ class Engine:
 
     def _verdicts(self, told: Sequence[tuple[_Flight, list[Text]]]) -> Iterator[_Told]:
         """What the goal says of each attack's texts, asked once for everybody in flight; one that cannot be judged fails."""
-        for flight, _ in told:
-            if flight.account.failure:
-                self._fail(flight, flight.account.failure)
-        told = [(flight, texts) for flight, texts in told if not flight.account.failure]
-        replies = [flight.account.replies[text] for flight, texts in told for text in texts]
-        examples = [flight.example for flight, texts in told for _ in texts]
-        if not examples:
+        replies: list[NDArray[Any]] = []
+        examples: list[Example] = []
+        judged = []
+        for flight, texts in told:
+            account = flight.account
+            if account.failure:
+                self._fail(flight, account.failure)
+                continue
+            judged.append((flight, texts))
+            for text in texts:
+                replies.append(account.replies[text])
+                examples.append(flight.example)
+        if not judged:
             return
         try:
             verdict = self.goal(replies, examples, self.victim.gives)
         except Exception as fault:
-            if len(told) == 1:
-                self._fail(told[0][0], fault)
+            if len(judged) == 1:
+                self._fail(judged[0][0], fault)
             else:  # find whose replies cannot be judged, so that the other attacks go on
-                for alone in told:
+                for alone in judged:
                     yield from self._verdicts([alone])
             return
         fooled, margin, score = verdict.fooled.tolist(), verdict.margin.tolist(), verdict.score.tolist()
         end = 0
-        for flight, texts in told:
+        for flight, texts in judged:
             start, end = end, end + len(texts)
             yield flight, fooled[start:end], margin[start:end], score[start:end]
 

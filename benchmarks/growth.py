@@ -1,12 +1,13 @@
 """How cost grows with the length of a text, the number of examples, candidates per word and width.
 
-`python -m scrimp.benchmarks.growth` measures; with --plots it only draws the record (needs the extra `plots`). Texts are the
+`python -m scrimp.benchmarks.growth` measures and draws (needs the extra `plots`); with --plots it only draws the record. Texts are the
 embedded held-out sentences, joined or repeated. Every point is a process of its own, so that peak memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -190,12 +191,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         axis, value, recipe = args.point
         print(json.dumps(measure(axis, int(value), recipe)))
         return
+    if importlib.util.find_spec("matplotlib") is None:
+        parser.error("the pictures need matplotlib; install it with: pip install 'scrimp[plots]'")
     if not args.plots:
         record = run({axis: POINTS[axis] for axis in args.axes.split(",")}, _apart)
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
         print(json.dumps(record["exponents"], indent=1))
-        return
     for path in draw(json.loads(args.out.read_text()), args.plots_folder):
         print(path)
 
