@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +67,20 @@ class Spent:
     calls: int = 0
     seconds: float = 0.0
     cpu: float = 0.0  # processor seconds of all threads
+    _started: tuple[float, float] = (0.0, 0.0)
+
+    def call(self, texts: int) -> Spent:
+        """A victim call about to be made, timed by `with`."""
+        self.calls += 1
+        self.sent += texts
+        return self
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *fault: object) -> None:
+        self.seconds += time.perf_counter() - self._started[0]
+        self.cpu += time.process_time() - self._started[1]
 
 
 @dataclass
@@ -93,8 +106,9 @@ class Cashier:
             account.due.clear()
         if not owed:
             return
-        keys = {text: digest(self.victim.name, text) for text in owed}
-        known = {key: self._memory[key] for key in keys.values() if key in self._memory}
+        name, gives, memory = self.victim.name, self.victim.gives, self._memory
+        keys = {text: digest(name, text) for text in owed}
+        known = {key: memory[key] for key in keys.values() if key in memory}
         if self.store:
             known |= self.store.get([key for key in keys.values() if key not in known])
         texts = [text for text in owed if keys[text] not in known]
@@ -106,9 +120,10 @@ class Cashier:
             row = known.get(keys[text])
             if row is None:
                 continue
-            for place, account in enumerate(debtors):
-                account.take(text, row, self.victim.gives)
-                account.cached += place > 0 or text not in fresh
+            for account in debtors:
+                account.take(text, row, gives)
+            for account in debtors[text in fresh :]:  # the first one paid
+                account.cached += 1
 
     def _send(
         self,
@@ -163,33 +178,22 @@ class Cashier:
                     replies[keys[text]] = row
             self._keep(replies, known)
 
-        with self._timed(len(texts)):
+        with self.spent.call(len(texts)):
             self.victim.stream(texts, keep)  # type: ignore[attr-defined]  # optional, see above
         for text in waiting.values():
             fail(text, ValueError(f"{self.victim.name} left out {text!r:.80}; stream must hand every text to keep"))
-
-    @contextmanager
-    def _timed(self, texts: int) -> Iterator[None]:
-        wall, cpu = time.perf_counter(), time.process_time()
-        self.spent.calls += 1
-        self.spent.sent += texts
-        try:
-            yield
-        finally:
-            self.spent.seconds += time.perf_counter() - wall
-            self.spent.cpu += time.process_time() - cpu
 
     def _not_finite(self, row: NDArray[Any], text: Text) -> ValueError:
         return ValueError(f"{self.victim.name} gave {row.tolist()} for {text!r:.80}; replies must be finite")
 
     def _call(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
-        with self._timed(len(texts)):
+        with self.spent.call(len(texts)):
             rows = [np.asarray(row) for row in self.victim(texts)]
         if len(rows) != len(texts):
             raise ValueError(
                 f"{self.victim.name} gave {len(rows)} rows for {len(texts)} texts; it must give one row per text"
             )
-        if not np.isfinite(np.concatenate([row.ravel() for row in rows])).all():
+        if not np.isfinite(np.concatenate(rows, axis=None)).all():
             at = next(place for place, row in enumerate(rows) if not np.isfinite(row).all())
             raise self._not_finite(rows[at], texts[at])
         return rows

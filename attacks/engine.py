@@ -9,6 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -54,7 +55,7 @@ class _Best:
     grid: Grid | None = None  # what the code means
 
 
-@dataclass
+@dataclass(slots=True)
 class _Page:
     """An ask being answered."""
 
@@ -62,21 +63,29 @@ class _Page:
     grid: Grid
     texts: list[Text]
     allowed: Bools
-    similarity: Floats
-    vectors: NDArray[np.float32]
     rows: list[int]  # allowed rows, in order of payment
-    results: Bools  # False: a probe
-    answered: Bools
-    fooled: Bools
-    margin: Floats
-    score: Floats
+    probes: Bools | None  # which rows are no results; None: none of them
+    start: int  # charges before this ask
+    similarity: Floats | None = None  # None: nothing was encoded
+    vectors: NDArray[np.float32] | None = None
     cursor: int = 0  # how many of `rows` are billed
-    settled: int = 0  # how many of `rows` are settled
-    start: int = 0  # charges before this ask
     read: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # rows for the guide encoder
+    # What is known of the first of `rows`. Lists, because most rounds add one row, and an array costs more than that row.
+    fooled: list[bool] = field(default_factory=list)
+    margin: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    won: bool = False
+
+    def spread(self, known: Sequence[Any], missing: Any) -> NDArray[Any]:
+        """What is known of the first of `rows`, put at their places."""
+        if len(known) == len(self.texts):
+            return np.array(known, type(missing))
+        whole = np.full(len(self.texts), missing)
+        whole[self.rows[: len(known)]] = known
+        return whole
 
 
-@dataclass
+@dataclass(slots=True)
 class _Flight:
     """One attack under way."""
 
@@ -98,6 +107,9 @@ class _Flight:
     won: set[Text] = field(default_factory=set)  # texts seen to succeed
 
 
+_Told = tuple[_Flight, list[bool], list[float], list[float]]  # fooled, margin and score of the texts of an attack
+
+
 def _plain(row: NDArray[Any] | None) -> tuple[int | float | None, tuple[float, ...] | None]:
     if row is None:
         return None, None
@@ -109,6 +121,14 @@ def _plain(row: NDArray[Any] | None) -> tuple[int | float | None, tuple[float, .
 def _cosines(a: NDArray[np.float32], b: NDArray[np.float32]) -> Floats:
     # Rounded, because the last bits of a sum depend on how many rows are summed at once.
     return np.asarray(np.round((a.astype(np.float64) * b).sum(1), 6), np.float64)
+
+
+@lru_cache(maxsize=256)
+def _not_encoded(n: int) -> tuple[Floats, NDArray[np.float32]]:
+    """Similarity and vectors of n texts that no encoder has seen; shared, so nobody may write into them."""
+    similarity, vectors = np.full(n, np.nan), np.zeros((n, 0), np.float32)
+    similarity.flags.writeable = vectors.flags.writeable = False
+    return similarity, vectors
 
 
 @dataclass
@@ -180,6 +200,7 @@ class Engine:
             self._encode(flights)
             self._bill(flights)
             self.cashier.pay(flight.account for flight in flights)
+            self._read(flights)
             for flight in flights:
                 self._guarded(flight, self._settle)
             over = [flight for flight in flights if flight.done]
@@ -206,8 +227,7 @@ class Engine:
         for flight in flights:
             flight.account.bill(flight.example.text)
         self.cashier.pay(flight.account for flight in flights)
-        for flight in flights:
-            self._guarded(flight, self._judge_clean)
+        self._judge_clean(flights)
         right = [flight for flight in flights if not flight.done]
         try:
             grids: list[Grid | None] = list(self.space([flight.example for flight in right])) if right else []
@@ -218,20 +238,19 @@ class Engine:
             self._guarded(flight, self._open)
         return flights
 
-    def _judge_clean(self, flight: _Flight) -> None:
-        account, example = flight.account, flight.example
-        if account.failure:
-            raise account.failure
-        flight.clean = account.replies[example.text]
-        verdict = self.goal([flight.clean], example, self.victim.gives)
-        self._note(flight, [example.text], verdict.fooled)
-        flight.best.margin = float(verdict.margin[0])
-        if verdict.fooled[0]:
-            label, _ = _plain(flight.clean)
-            flight.done = (
-                "skipped",
-                f"the clean text already meets the goal: the victim says {label}, target {example.target}",
-            )
+    def _judge_clean(self, flights: Sequence[_Flight]) -> None:
+        for flight, fooled, margin, _ in self._verdicts([(flight, [flight.example.text]) for flight in flights]):
+            example = flight.example
+            flight.clean = flight.account.replies[example.text]
+            flight.best.margin = margin[0]
+            if self.trace:
+                self._note(flight, [example.text], fooled)
+            if fooled[0]:
+                label, _ = _plain(flight.clean)
+                flight.done = (
+                    "skipped",
+                    f"the clean text already meets the goal: the victim says {label}, target {example.target}",
+                )
 
     def _open(self, flight: _Flight) -> None:
         if flight.grid is None:
@@ -287,20 +306,18 @@ class Engine:
             grid=grid,
             texts=texts,
             allowed=allowed,
-            similarity=np.full(n, np.nan),
-            vectors=np.zeros((n, 0), np.float32),
             rows=allowed.nonzero()[0].tolist(),
-            results=np.asarray((ask.codes >= 0).all(1)),
-            answered=np.zeros(n, bool),
-            fooled=np.zeros(n, bool),
-            margin=np.full(n, -np.inf),
-            score=np.full(n, -np.inf),
+            probes=np.asarray((ask.codes < 0).any(1)) if np.minimum.reduce(ask.codes, None, initial=0) < 0 else None,
             start=flight.account.charged,
         )
         if self.guide is not None and (self.floor is not None or ask.encode):
             # A probe is no result, so no floor holds it back, and what a rule refuses needs no floor.
-            flight.page.read = np.flatnonzero(flight.page.allowed & flight.page.results | ask.encode)
-            flight.pending = ask if len(flight.page.read) else None
+            page, wanted = flight.page, flight.page.allowed | ask.encode
+            if page.probes is not None:
+                wanted &= ~page.probes | ask.encode
+            page.read = np.flatnonzero(wanted)
+            if len(page.read):
+                flight.pending, page.similarity = ask, np.full(n, np.nan)
 
     def _joined(self, flight: _Flight, text: Text) -> str:
         return "\n".join(text[field] for field in flight.example.editable if 0 <= field < len(text))
@@ -344,6 +361,7 @@ class Engine:
             for flight in waiting:
                 page = flight.page
                 assert page is not None
+                assert page.similarity is not None
                 n = len(page.read)
                 cut, whole, judged = self._reads(page.ask)
                 found = np.zeros((n, 0), np.float32)
@@ -361,7 +379,10 @@ class Engine:
                 if page.ask.encode:  # then every row was read
                     page.vectors = found
                 if self.floor is not None:
-                    page.allowed = page.allowed & (~page.results | (page.similarity >= self.floor))
+                    fit = page.similarity >= self.floor
+                    if page.probes is not None:  # a probe is no result, so no floor holds it back
+                        fit |= page.probes
+                    page.allowed = page.allowed & fit
                 page.rows = page.allowed.nonzero()[0].tolist()
                 flight.pending = None
                 if not page.ask.pay or not page.rows:
@@ -384,95 +405,128 @@ class Engine:
                 if slow and text in flight.won:
                     break
 
-    def _settle(self, flight: _Flight) -> None:
-        self._read(flight)
-        page = flight.page
-        if page is None or flight.done:
+    def _verdicts(self, told: Sequence[tuple[_Flight, list[Text]]]) -> Iterator[_Told]:
+        """What the goal says of each attack's texts, asked once for everybody in flight; one that cannot be judged fails."""
+        replies: list[NDArray[Any]] = []
+        examples: list[Example] = []
+        judged = []
+        for flight, texts in told:
+            account = flight.account
+            if account.failure:
+                self._fail(flight, account.failure)
+                continue
+            judged.append((flight, texts))
+            for text in texts:
+                replies.append(account.replies[text])
+                examples.append(flight.example)
+        if not judged:
             return
-        if page.ask.until_fooled and page.fooled.any():
+        try:
+            verdict = self.goal(replies, examples, self.victim.gives)
+        except Exception as fault:
+            if len(judged) == 1:
+                self._fail(judged[0][0], fault)
+            else:  # find whose replies cannot be judged, so that the other attacks go on
+                for alone in judged:
+                    yield from self._verdicts([alone])
+            return
+        fooled, margin, score = verdict.fooled.tolist(), verdict.margin.tolist(), verdict.score.tolist()
+        end = 0
+        for flight, texts in judged:
+            start, end = end, end + len(texts)
+            yield flight, fooled[start:end], margin[start:end], score[start:end]
+
+    def _read(self, flights: Sequence[_Flight]) -> None:
+        """Take in the replies to what was billed since the last round."""
+        told = []
+        for flight in flights:
+            page = flight.page
+            if page is not None and len(page.fooled) < page.cursor:
+                told.append((flight, [page.texts[row] for row in page.rows[len(page.fooled) : page.cursor]]))
+        for flight, fooled, margin, score in self._verdicts(told):
+            self._take(flight, fooled, margin, score)
+
+    def _take(self, flight: _Flight, fooled: list[bool], margin: list[float], score: list[float]) -> None:
+        """Write down the verdict on the rows billed last, and remember the best of them."""
+        page = flight.page
+        assert page is not None
+        rows = page.rows[len(page.fooled) : page.cursor]
+        best = flight.best
+        page.score += score
+        page.margin += margin
+        if page.probes is not None:  # never a success, and never the best
+            probes = page.probes[rows].tolist()
+            fooled = [won and not probe for won, probe in zip(fooled, probes, strict=True)]
+            margin = [-np.inf if probe else value for value, probe in zip(margin, probes, strict=True)]
+        page.fooled += fooled
+        if flight.account.charged > page.start:
+            flight.idle = 0
+        if self.trace:
+            self._note(flight, [page.texts[row] for row in rows], fooled)
+        won = True in fooled
+        if won:
+            page.won = True
+            flight.won.update(page.texts[row] for row, fools in zip(rows, fooled, strict=True) if fools)
+        if won or (not best.fooled and max(margin) > best.margin):
+            self._remember(flight, page, rows, fooled, margin)
+
+    def _settle(self, flight: _Flight) -> None:
+        page = flight.page
+        if page is None:
+            return
+        if page.won and page.ask.until_fooled:
             left = len(page.rows) - page.cursor
             flight.account.asked += left
             flight.account.spared += left
-            page.cursor = len(page.rows)
-        if page.cursor == len(page.rows):
-            self._turn(flight, self._answers(flight))
-
-    def _read(self, flight: _Flight) -> None:
-        """Take in the replies to what was billed since the last round."""
-        page, account = flight.page, flight.account
-        if account.failure:
-            raise account.failure
-        if page is None or page.settled == page.cursor:
+        elif page.cursor < len(page.rows):
             return
-        rows = page.rows[page.settled : page.cursor]
-        texts = [page.texts[row] for row in rows]
-        verdict = self.goal([account.replies[text] for text in texts], flight.example, self.victim.gives)
-        places = np.array(rows)
-        result = page.results[places]
-        fooled = verdict.fooled & result
-        page.answered[places], page.fooled[places] = True, fooled
-        page.margin[places], page.score[places] = verdict.margin, verdict.score
-        won = bool(fooled.any())
-        if account.charged > page.start:
-            flight.idle = 0
-        if self.trace:
-            self._note(flight, texts, fooled)
-        if won:
-            flight.won.update(text for text, fools in zip(texts, fooled, strict=True) if fools)
-        if won or (not flight.best.fooled and (verdict.margin[result] > flight.best.margin).any()):
-            self._remember(flight, page, rows, page.ask.codes[places], result, fooled, verdict.margin)
-        page.settled = page.cursor
+        self._turn(flight, self._answers(flight))
 
-    def _remember(
-        self, flight: _Flight, page: _Page, rows: list[int], codes: Codes, result: Bools, fooled: Bools, margin: Floats
-    ) -> None:
-        best, charge = flight.best, page.start
-        changed = (codes > 0).sum(1)
-        for i, row in enumerate(rows):
-            charge = max(charge, flight.account.charges[page.texts[row]])
-            if not result[i]:
+    def _remember(self, flight: _Flight, page: _Page, rows: list[int], fooled: list[bool], margin: list[float]) -> None:
+        best, charge, charges = flight.best, page.start, flight.account.charges
+        for row, fools, value in zip(rows, fooled, margin, strict=True):
+            text = page.texts[row]
+            charge = max(charge, charges[text])
+            if not fools and (best.fooled or value <= best.margin):
                 continue
-            near = float(page.similarity[row])
-            if page.texts[row] == best.text and np.isnan(best.near):
+            code = page.ask.codes[row]
+            changed = int(np.count_nonzero(code))
+            near = np.nan if page.similarity is None else float(page.similarity[row])
+            if text == best.text and np.isnan(best.near):
                 best.near = near  # asked for again to learn how near it is
-            if best.fooled:
-                nearer = changed[i] == best.changed and near > best.near  # never where either was not encoded
-                better = fooled[i] and (changed[i] < best.changed or nearer)
-            else:
-                better = fooled[i] or margin[i] > best.margin
-            if better:
-                best.fooled, best.changed, best.margin = bool(fooled[i]), int(changed[i]), float(margin[i])
-                best.code, best.text, best.near = codes[i].copy(), page.texts[row], near
-                best.grid = page.grid
-                flight.improvements.append(
-                    Improvement(charge, best.fooled, best.changed, best.margin, None if np.isnan(near) else near)
-                )
+            # A success is better than none; then fewer words, then the nearer text, never where either was not encoded.
+            if best.fooled and not (changed < best.changed or (changed == best.changed and near > best.near)):
+                continue
+            flight.best = best = _Best(fools, changed, value, near, code.copy(), text, page.grid)
+            flight.improvements.append(Improvement(charge, fools, changed, value, None if np.isnan(near) else near))
 
-    def _note(self, flight: _Flight, texts: Sequence[Text], fooled: Bools) -> None:
+    def _note(self, flight: _Flight, texts: Sequence[Text], fooled: Sequence[bool]) -> None:
         """The trace: every charged text once, with its reply."""
-        if not self.trace:
-            return
         for text, won in zip(texts, fooled, strict=True):
             if flight.account.charges[text] > len(flight.trace):
                 reply = flight.account.replies[text].tolist()
                 charge = flight.account.charges[text]
-                flight.trace.append({"charge": charge, "text": list(text), "reply": reply, "fooled": bool(won)})
+                flight.trace.append({"charge": charge, "text": list(text), "reply": reply, "fooled": won})
 
     def _answers(self, flight: _Flight) -> Answers:
         page = flight.page
         assert page is not None
-        common = (page.allowed, page.answered, page.fooled, page.similarity, page.vectors)
-        return Scored(*common, page.margin, page.score) if self.search.needs == "scores" else Answers(*common)
+        known, (similarity, vectors) = len(page.fooled), _not_encoded(len(page.texts))
+        common = (
+            page.allowed,
+            page.allowed if known == len(page.rows) else page.spread([True] * known, False),
+            page.spread(page.fooled, False),
+            similarity if page.similarity is None else page.similarity,
+            vectors if page.vectors is None else page.vectors,
+        )
+        if self.search.needs != "scores":
+            return Answers(*common)
+        return Scored(*common, page.spread(page.margin, -np.inf), page.spread(page.score, -np.inf))
 
     # --- the end of an attack -----------------------------------------------------------------------------------
 
     def _finish(self, flights: Sequence[_Flight]) -> Iterator[Record]:
         for flight in flights:
-            if flight.done and flight.done[1] == "budget spent":  # the last partial ask still counts
-                try:
-                    self._read(flight)
-                except Exception as fault:
-                    self._fail(flight, fault)
             if flight.asking is not None:
                 flight.asking.close()
             if flight.done and flight.done[0] == "held" and flight.best.fooled:

@@ -11,27 +11,42 @@ from numpy.typing import NDArray
 
 from .types import Example, Floats, Gives, Verdict
 
+Labels = NDArray[np.int64]
 
-def _classes(rows: Sequence[NDArray[Any]], wanted: int, what: str) -> Floats:
+
+def _classes(rows: Sequence[NDArray[Any]], wanted: Labels, what: str) -> Floats:
     scores = np.array(rows, np.float64)
-    if scores.ndim != 2 or scores.shape[1] < 2 or not 0 <= wanted < scores.shape[1]:
+    known = scores.shape[1] if scores.ndim == 2 else 0
+    if known < 2 or wanted.min() < 0 or wanted.max() >= known:
+        wrong = next(label for label in wanted.tolist() if known < 2 or not 0 <= label < known)
         raise ValueError(
-            f"{what} {wanted} does not fit replies of shape {scores.shape[1:]}: classes are numbered from 0; "
+            f"{what} {wrong} does not fit replies of shape {scores.shape[1:]}: classes are numbered from 0; "
             "check the label column, or pass the class names"
         )
     return scores
 
 
-def _true_class(example: Example) -> int:
-    if int(example.target) != example.target:
-        raise ValueError(f"label {example.target} is not a class: classes are whole numbers; for values use Shift(delta)")
-    return int(example.target)
+def _true_classes(examples: Sequence[Example]) -> Labels:
+    found = [int(example.target) for example in examples]
+    for label, example in zip(found, examples, strict=True):
+        if label != example.target:
+            raise ValueError(
+                f"label {example.target} is not a class: classes are whole numbers; for values use Shift(delta)"
+            )
+    return np.array(found)
 
 
-def _against(scores: Floats, label: int) -> Floats:
+def _ahead(scores: Floats, labels: Labels) -> tuple[Floats, Floats]:
+    """By how much the best of the other classes is ahead of each row's label, and the score of that label."""
+    places = np.arange(len(scores))
+    own = scores[places, labels]
     others = scores.copy()
-    others[:, label] = -np.inf
-    return np.asarray(others.max(1) - scores[:, label], np.float64)
+    others[places, labels] = -np.inf
+    return others.max(1) - own, own
+
+
+def _by_label(fooled: NDArray[np.bool_]) -> Verdict:
+    return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -45,13 +60,13 @@ class Misclassify:
     def accepts(self, gives: Gives) -> bool:
         return gives in ("scores", "label")
 
-    def __call__(self, rows: Sequence[NDArray[Any]], example: Example, gives: Gives) -> Verdict:
-        true = _true_class(example)
+    def __call__(self, rows: Sequence[NDArray[Any]], examples: Sequence[Example], gives: Gives) -> Verdict:
+        true = _true_classes(examples)
         if gives == "label":
-            fooled = np.array(rows).astype(np.int64).reshape(-1) != true
-            return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))
+            return _by_label(np.array(rows).astype(np.int64).reshape(-1) != true)
         scores = _classes(rows, true, "true class")
-        return Verdict(scores.argmax(1) != true, _against(scores, true), 1 - scores[:, true])
+        margin, own = _ahead(scores, true)
+        return Verdict(scores.argmax(1) != true, margin, 1 - own)
 
 
 @dataclass(frozen=True)
@@ -67,12 +82,13 @@ class Target:
     def accepts(self, gives: Gives) -> bool:
         return gives in ("scores", "label")
 
-    def __call__(self, rows: Sequence[NDArray[Any]], example: Example, gives: Gives) -> Verdict:
+    def __call__(self, rows: Sequence[NDArray[Any]], examples: Sequence[Example], gives: Gives) -> Verdict:
         if gives == "label":
-            fooled = np.array(rows).astype(np.int64).reshape(-1) == self.label
-            return Verdict(fooled, np.where(fooled, 1.0, -1.0), fooled.astype(np.float64))
-        scores = _classes(rows, self.label, "target class")
-        return Verdict(scores.argmax(1) == self.label, -_against(scores, self.label), scores[:, self.label])
+            return _by_label(np.array(rows).astype(np.int64).reshape(-1) == self.label)
+        wanted = np.full(len(rows), self.label)
+        scores = _classes(rows, wanted, "target class")
+        behind, own = _ahead(scores, wanted)
+        return Verdict(scores.argmax(1) == self.label, -behind, own)
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,8 @@ class Shift:
     def accepts(self, gives: Gives) -> bool:
         return gives == "value"
 
-    def __call__(self, rows: Sequence[NDArray[Any]], example: Example, gives: Gives) -> Verdict:
-        moved = (np.array(rows, np.float64).reshape(-1) - float(example.target)) * np.sign(self.delta)
+    def __call__(self, rows: Sequence[NDArray[Any]], examples: Sequence[Example], gives: Gives) -> Verdict:
+        here = np.array([float(example.target) for example in examples])
+        moved = (np.array(rows, np.float64).reshape(-1) - here) * np.sign(self.delta)
         margin = moved - abs(self.delta)
         return Verdict(margin > 0, margin, moved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from .types import Text
 
 def digest(victim: str, text: Text) -> bytes:
     """The key of a reply: the victim's name with its revision, and every field of the text."""
-    hashed = hashlib.blake2b(victim.encode("utf-8", "surrogatepass"), digest_size=16)
+    hashed = _begun(victim).copy()
     for field in text:
         encoded = field.encode("utf-8", "surrogatepass")
-        hashed.update(len(encoded).to_bytes(8, "little"))
-        hashed.update(encoded)
+        hashed.update(len(encoded).to_bytes(8, "little") + encoded)
     return hashed.digest()
+
+
+@lru_cache(maxsize=16)
+def _begun(victim: str) -> hashlib.blake2b:
+    return hashlib.blake2b(victim.encode("utf-8", "surrogatepass"), digest_size=16)
 
 
 class ReplyStore:

@@ -54,12 +54,12 @@ class Verdict:
 
 
 class Goal(Protocol):
-    """The only reader of raw replies."""
+    """The only reader of raw replies. Row i is the reply to a text of example i: one call judges many attacks."""
 
     @property
     def name(self) -> str: ...
     def accepts(self, gives: Gives) -> bool: ...
-    def __call__(self, rows: Sequence[NDArray[Any]], example: Example, gives: Gives) -> Verdict: ...
+    def __call__(self, rows: Sequence[NDArray[Any]], examples: Sequence[Example], gives: Gives) -> Verdict: ...
 
 
 class Grid(Protocol):

@@ -1,12 +1,13 @@
 """How cost grows with the length of a text, the number of examples, candidates per word and width.
 
-`python -m scrimp.benchmarks.growth` measures; with --plots it only draws the record (needs the extra `plots`). Texts are the
-embedded held-out sentences, joined or repeated. Every point is a process of its own, so that peak memory is its own.
+`python -m scrimp.benchmarks.growth` measures and draws (needs the extra `plots`); with --plots it only draws the record. Texts are
+the embedded held-out sentences, joined or crossed. Every point is a process of its own, so that peak memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -59,16 +60,28 @@ class Padded:
 
 
 def _examples(words: int | None = None, n: int | None = None) -> list[Example]:
-    """Sentences, repeated under new ids; or texts of exactly so many words, made of sentences of one class."""
+    """Sentences, and then the halves of two of one class, no text twice; or texts of exactly so many words of one class."""
     rows = read_examples(HELD_OUT)
     if words is None:
-        return [replace(row, id=str(i)) for i, row in enumerate(islice(cycle(rows), n))]
+        return [replace(_crossed(rows, i), id=str(i)) for i in range(len(rows) if n is None else n)]
     made = []
     for i in range(LONG):
         same = [row for row in rows if row.target == i % 2]
         stream = (word for row in islice(cycle(same), i * 7, None) for word in row.text[0].split())
         made.append(Example(str(i), (" ".join(islice(stream, words)),), i % 2))
     return made
+
+
+def _crossed(rows: Sequence[Example], i: int) -> Example:
+    """Sentence i; past the last one, the first half of one sentence and the second half of another of its class."""
+    turn, first = divmod(i, len(rows))
+    if not turn:
+        return rows[first]
+    same = [row for row in rows if row.target == rows[first].target]
+    again, apart = divmod(turn - 1, len(same) - 1)  # `again`: all pairs were used, so they are cut elsewhere
+    other = same[(same.index(rows[first]) + apart + 1) % len(same)]
+    head, tail = rows[first].text[0].split(), other.text[0].split()
+    return replace(rows[first], text=(" ".join(head[: len(head) // (2 + again)] + tail[len(tail) // (2 + again) :]),))
 
 
 def measure(axis: str, value: int, recipe: str) -> dict[str, Any]:
@@ -190,12 +203,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         axis, value, recipe = args.point
         print(json.dumps(measure(axis, int(value), recipe)))
         return
+    if importlib.util.find_spec("matplotlib") is None:
+        parser.error("the pictures need matplotlib; install it with: pip install 'scrimp[plots]'")
     if not args.plots:
         record = run({axis: POINTS[axis] for axis in args.axes.split(",")}, _apart)
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
         print(json.dumps(record["exponents"], indent=1))
-        return
     for path in draw(json.loads(args.out.read_text()), args.plots_folder):
         print(path)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..attacks.types import Example, Floats, Grid, Space, Text, Victim
-from ..spaces.tokens import words
+from ..spaces.tokens import is_word, words
 from .attention import Attention, choose_attention, slot_places
 from .saliency import single_swaps
 
@@ -81,9 +81,15 @@ class Linear:
     bias: NDArray[np.float32]
     fingerprints: NDArray[np.uint32]  # [texts, HASHES]
 
+    def _numbers(self, text: str) -> list[int]:
+        unknown, known = len(self.weights) - 1, self.numbers
+        number = known.get(text.lower())  # the vocabulary holds single words
+        if number is not None or is_word(text):
+            return [unknown if number is None else number]
+        return [known.get(word.text.lower(), unknown) for word in words(text)]
+
     def _rows(self, found: Sequence[str]) -> NDArray[np.float32]:
-        unknown = len(self.weights) - 1
-        numbers = [[self.numbers.get(word.text.lower(), unknown) for word in words(text)] for text in found]
+        numbers = [self._numbers(text) for text in found]
         if all(len(row) == 1 for row in numbers):
             return self.weights[[row[0] for row in numbers]]
         return np.array([self.weights[row].sum(0) for row in numbers], np.float32).reshape(-1, self.weights.shape[1])

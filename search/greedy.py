@@ -16,7 +16,7 @@ def greedy(rank: Ranking, whole_slots: bool = False) -> Search:
         clean = yield Ask(best[None])  # known already: costs nothing
         level = clean.score[0]
         for slot in order:
-            codes = np.tile(best, (grid.sizes[slot], 1))
+            codes = best[None].repeat(grid.sizes[slot], axis=0)
             codes[:, slot] = np.arange(1, grid.sizes[slot] + 1)
             answers = yield Ask(codes, until_fooled=not whole_slots)
             if answers.fooled.any():

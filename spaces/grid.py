@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from math import floor
 from typing import NamedTuple, cast
 
@@ -55,25 +56,32 @@ class WordGrid:
         self._check()
         self._space = space
         self._limits = self.sizes.astype(np.int16)
-        self._drops = [_with_space(text[slot.field], slot.start, slot.end) for slot in slots]
+
+    @cached_property
+    def _drops(self) -> list[tuple[int, int]]:
+        return [_with_space(self.text[slot.field], slot.start, slot.end) for slot in self.slots]
 
     def decode(self, codes: Codes) -> list[Text]:
         """One text per row. A row of zeros gives the original strings themselves."""
         if codes.ndim != 2 or codes.shape[1] != len(self.slots) or codes.dtype != np.int16:
             raise ValueError(f"codes must be int16[n, {len(self.slots)}], got {codes.dtype}{list(codes.shape)}")
-        self._check_range(codes)
-        rows, columns = np.nonzero(codes)
-        values = codes[rows, columns].tolist()
-        places = columns.tolist()
-        ends = np.searchsorted(rows, np.arange(1, len(codes) + 1)).tolist()
-        texts, at = [], 0
-        for end in ends:
-            texts.append(self._write(places[at:end], values[at:end]) if end > at else self.text)
-            at = end
+        rows, columns = codes.nonzero()
+        places, values = columns.tolist(), codes[rows, columns].tolist()
+        changed = [len(places)] if len(codes) == 1 else np.bincount(rows, minlength=len(codes)).tolist()
+        texts, end = [], 0
+        try:
+            for n in changed:
+                at, end = end, end + n
+                texts.append(self._write(places[at:end], values[at:end]) if n else self.text)
+        except IndexError:  # told in full only when it happens
+            self._check_range(codes)
+            raise
         return texts
 
     def legal(self, codes: Codes) -> Bools:
         """Whether each row changes few enough words. Probes change none."""
+        if codes.shape[1] <= self.most_changed:
+            return np.ones(len(codes), bool)
         few: Bools = np.count_nonzero(codes > KEEP, axis=1) <= self.most_changed
         return few
 
@@ -157,7 +165,7 @@ class WordGrid:
 
     def _write(self, places: list[int], values: list[int]) -> Text:
         fields = list(self.text)
-        slots, drops = self.slots, self._drops
+        slots = self.slots
         pieces: list[str] = []
         field, at = slots[places[0]].field, 0
         for place, value in zip(places, values, strict=True):
@@ -172,8 +180,10 @@ class WordGrid:
             elif value == UNKNOWN:
                 pieces.append(self.text[field][at:start])
                 pieces.append(UNKNOWN_WORD)
+            elif value != DROP:
+                raise IndexError(value)
             else:
-                start, end = drops[place]
+                start, end = self._drops[place]
                 pieces.append(self.text[field][at:start])  # empty when the word before took the space between them
             at = end
         pieces.append(self.text[field][at:])
@@ -194,7 +204,7 @@ class WordGrid:
     def _check(self) -> None:
         for slot, word in zip(self.slots, self.slot_words, strict=True):
             found = slot.candidates
-            if not 0 < len(found) <= MOST or word in found or len(set(found)) != len(found):
+            if not 0 < len(found) <= MOST or len({word, *found}) <= len(found):
                 raise ValueError(
                     f"slot {slot.position} ({word!r}) of field {slot.field} needs 1 to {MOST} different candidates "
                     f"other than the word itself, got {len(found)}: {', '.join(found[:5])}"

@@ -55,7 +55,7 @@ def test_rounding_never_moves_the_label(row: list[float]) -> None:
         assert np.abs(np.array(found) - np.round(row, digits)).max() < 2e-9
         assert int(np.argmax(found)) == int(np.argmax(row))
         true = Example("x", ("x",), int(np.argmax(row)))
-        verdict = goal([np.array(found)], true, "scores")
+        verdict = goal([np.array(found)], [true], "scores")
         assert not verdict.fooled[0]
         assert verdict.margin[0] < 0
 

@@ -15,9 +15,19 @@ COLUMNS = {
     "wall_s": "wall s",
     "cpu_s": "CPU s",
     "outside_ms_per_text": "CPU ms outside victim per text",
+    "outside_ms_per_attack": "the same per attack",
     "peak_rss_mb": "peak MB",
 }
-DIGITS = {"victim_calls": 0, "peak_rss_mb": 0, "outside_ms_per_text": 3, "wall_s": 2, "cpu_s": 2}
+DIGITS = {"victim_calls": 0, "outside_ms_per_attack": 2, "peak_rss_mb": 0, "outside_ms_per_text": 3, "wall_s": 2, "cpu_s": 2}
+COMPARED = (
+    "distinct_mean",
+    "victim_calls",
+    "wall_s",
+    "cpu_s",
+    "outside_ms_per_text",
+    "outside_ms_per_attack",
+    "peak_rss_mb",
+)
 ENGINES = {"textattack": "TextAttack", "openattack": "OpenAttack", "scrimp": "scrimp"}
 
 
@@ -31,10 +41,7 @@ def ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         found.append(
             {"attack": row["attack"], "space": row["space"], "against": row["against"], "budget": row["budget"]}
-            | {
-                name: round(peer[name] / row[name], 2) if row[name] else None
-                for name in ("distinct_mean", "victim_calls", "wall_s", "cpu_s", "outside_ms_per_text", "peak_rss_mb")
-            }
+            | {name: round(peer[name] / row[name], 2) if row[name] else None for name in COMPARED}
         )
     return found
 
