@@ -5,7 +5,7 @@
   python -m scrimp.benchmarks.victims models/mr-minilm
       record and time this one; what the record says of others stays
 
-Texts per second in calls of 1, 32 and 256, on short and on long texts; a transformer also in batches, sorted by length and
+Texts per second in calls of 1, 32 and 256, on short, long and mixed texts; a transformer also in batches, sorted by length and
 not, and in bfloat16 and int8. Accuracies come from the cards. --table prints the record beside the thesis's figures.
 """
 
@@ -189,8 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def texts(n: int) -> dict[str, list[Text]]:
-    short = [example.text for example in read_examples(HELD_OUT)]
-    return {"short": (short * (n // len(short) + 1))[:n], "long": [example.text for example in long_reviews(n)]}
+    some = [example.text for example in read_examples(HELD_OUT)]
+    short, long = (some * (n // len(some) + 1))[:n], [example.text for example in long_reviews(n)]
+    mixed = [text for pair in zip(short, long, strict=True) for text in pair][:n]
+    return {"short": short, "long": long, "mixed": mixed}
 
 
 def save(record: dict[str, Any], path: Path) -> None:

@@ -141,9 +141,7 @@ def from_onnx(
     return wrap(made, name or "onnx-session", labels, "scores", fields)
 
 
-def from_keras(
-    model: Any, labels: Sequence[str] = (), name: str = "", *, logits: bool = False, batch: int = 1
-) -> Wrapped:
+def from_keras(model: Any, labels: Sequence[str] = (), name: str = "", *, logits: bool = False, batch: int = 1) -> Wrapped:
     """A Keras model that reads raw strings (it starts with a TextVectorization layer), on the TensorFlow backend.
 
     One sigmoid unit is read as the probability of the second class. `logits` puts several units through a softmax. For
