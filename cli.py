@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .attacks.recipes import Recipe
     from .attacks.types import Example, Goal, Space, Victim
 
+PRECISIONS = ("float32", "bfloat16", "int8")  # as in victims.transformer, which is slow to import
 ALLOWED = "scrimp is for testing the robustness of models you are allowed to test."
 EXAMPLES = f"""\
 examples:
@@ -33,6 +34,8 @@ examples:
       a chat model (OpenAI-compatible, labels only) has "model" and "prompt" instead of "body" and "reply":
       {{"url": "http://127.0.0.1:8080/v1/chat/completions", "model": "mine", "labels": ["bad", "good"],
        "prompt": "Is this review {{labels}}? Answer with one word.\\n\\n{{text}}"}}
+  scrimp attack --rounded 2
+      what an attack loses when the service rounds its scores; --top-k, --noisy and --labels-only likewise
   scrimp attack ... --out runs/first --resume
       go on after a crash; nothing paid for is asked again
 
@@ -105,6 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--gives", choices=("scores", "label", "value"), help="what a function victim returns (scores)")
     what.add_argument("--labels", metavar="A,B,...", help="class names in the order of the victim's scores")
     what.add_argument("--labels-only", action="store_true", help="hide the scores: a hard-label attack")
+    what.add_argument("--rounded", type=int, metavar="D", help="round the scores to D digits, as many services do")
+    what.add_argument("--top-k", type=int, metavar="K", help="show the K best scores only")
+    what.add_argument("--noisy", type=float, metavar="P", help="a defence: another class with probability P (by --seed)")
+    what.add_argument("--per-second", type=float, metavar="X", help="send at most X texts a second")
+    what.add_argument("--device", metavar="D", help="where a Hugging Face model runs: cpu, cuda, mps, ... (cpu)")
+    what.add_argument("--precision", choices=PRECISIONS, help="of a Hugging Face model (float32)")
     what.add_argument(
         "--data",
         metavar="FILE",
@@ -213,7 +222,8 @@ def _attack(args: argparse.Namespace) -> int:
         raise ValueError("--resume goes on with the run in a folder, so it needs --out DIR")
     console = Console(stderr=args.json)
     names = tuple(name.strip() for name in args.labels.split(",")) if args.labels else ()
-    victim = load_victim(args.victim, labels=names, gives=args.gives)
+    how = {name: value for name in ("device", "precision") if (value := getattr(args, name)) is not None}
+    victim = load_victim(args.victim, labels=names, gives=args.gives, **how)
     if args.data is None and args.victim not in ("wordcnn-mr", "imdb-spacy"):
         raise ValueError(f"--data is needed with --victim {args.victim}: a CSV, TSV, JSONL or `label text` file")
     path = HELD_OUT if args.data is None else args.data
@@ -223,7 +233,7 @@ def _attack(args: argparse.Namespace) -> int:
     examples = read_examples(path, args.text_column, args.label_column, victim.labels, limit)
     if args.edit is not None:
         examples = _editable(examples, args.edit)
-    victim = as_victim(_reading(victim, len(examples[0].text)), args.labels_only)
+    victim = as_victim(_seen(_reading(victim, len(examples[0].text)), args), args.labels_only)
     args.recipe = args.recipe or default_recipe(victim)
     goal, space = _goal(args, victim.labels), _space(args)
     title = f"{args.recipe} against {victim.name}"
@@ -280,6 +290,19 @@ def _reading(victim: Victim, fields: int) -> Victim:
     from .victims import Wrapped
 
     return replace(victim, fields=fields) if isinstance(victim, Wrapped) and victim.fields == 1 else victim
+
+
+def _seen(victim: Victim, args: argparse.Namespace) -> Victim:
+    """The victim as a service would show it: fewer scores, then fewer digits, then lies; at a given pace."""
+    from .victims import noisy, rate_limited, rounded_scores, top_k_scores
+
+    if args.top_k is not None:
+        victim = top_k_scores(victim, args.top_k)
+    if args.rounded is not None:
+        victim = rounded_scores(victim, args.rounded)
+    if args.noisy is not None:
+        victim = noisy(victim, args.noisy, args.seed)
+    return victim if args.per_second is None else rate_limited(victim, args.per_second)
 
 
 def _goal(args: argparse.Namespace, labels: Sequence[str]) -> Goal | None:

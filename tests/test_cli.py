@@ -229,6 +229,23 @@ def test_labels_only_and_the_module_as_a_program(tmp_path: Path) -> None:
     assert "restore-wordnet against" in done.stderr
 
 
+def test_a_victim_as_a_service_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = ["--top-k", "1", "--rounded", "1", "--noisy", "0.1", "--seed", "3", "--per-second", "100000"]
+    plain = ["attack", "--n", "6", "--budget", "20", "--recipe", "random-wordnet", "--space", "wordnet-any", "--no-judge"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*plain, *seen, "--out", str(tmp_path / "out")])
+    spec = json.loads((tmp_path / "out" / "spec.json").read_text())
+    assert spec["victim"].endswith("(top 1) (rounded 1) (noisy 0.1, seed 3)")
+    records = scrimp.read_records(tmp_path / "out" / "records.jsonl")
+    scores = {score for record in records for score in record.scores_before or ()}
+    assert scores
+    assert all(abs(score - round(score, 1)) < 1e-8 for score in scores)
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*plain, "--precision", "int8"])
+    assert "wordcnn-mr is no Hugging Face model, so it takes no precision" in capsys.readouterr().err
+
+
 def test_an_error_of_the_program_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "scrimp", "attack", "--victim", "wordcnn"], capture_output=True, text=True, check=False

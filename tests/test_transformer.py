@@ -85,6 +85,38 @@ def test_alone_and_together_are_the_same_bits(folder: Path) -> None:
         assert victim([text])[0].tobytes() == row.tobytes() == other.tobytes()
 
 
+def test_texts_of_one_padded_length_go_together_once_that_is_found_harmless(folder: Path) -> None:
+    sizes: list[int] = []
+
+    def watched(victim: Transformer, shift: float) -> Transformer:
+        def answer(**given: Any) -> Any:
+            sizes.append(len(given["input_ids"]))
+            replied = victim.model(**given)
+            replied.logits = replied.logits.clone()
+            replied.logits[:, 0] += shift * (len(given["input_ids"]) - 1)
+            return replied
+
+        return replace(victim, model=answer, shapes={})
+
+    texts = [(f"the film is {'very ' * n}good",) for n in range(8)]
+    steady, swayed = (watched(from_transformer(folder), shift) for shift in (0.0, 0.01))
+    alone = [row.tolist() for text in texts for row in from_transformer(folder)([text])]
+    for victim, later in ((steady, [8]), (swayed, [1] * 8)):
+        assert [row.tolist() for row in victim(texts)] == alone  # tried: alone, and together
+        sizes.clear()
+        assert [row.tolist() for row in victim(texts)] == alone
+        assert sizes == later
+    assert (steady.shapes, swayed.shapes) == ({(8, 16): True}, {(8, 16): False})
+
+
+def test_the_longest_text_is_not_padded_beyond_what_the_model_reads(folder: Path) -> None:
+    victim = from_transformer(folder)
+    texts = [("the film " * n + "is dull",) for n in (30, 31, 40, 50)]
+    for text, row in zip(texts, victim(texts), strict=True):
+        assert victim([text])[0].tobytes() == row.tobytes()
+        assert np.isfinite(row).all()
+
+
 def test_batches_are_padded_without_effect(folder: Path) -> None:
     one, many = from_transformer(folder), from_transformer(folder, batch=4)
     rows = np.stack(one(TEXTS))

@@ -275,6 +275,7 @@ def test_onnx(tmp_path: Path) -> None:
         from_onnx(onnxruntime.InferenceSession(str(file)), counts, name="letters@1"),
     ):
         assert np.allclose(np.stack(victim(texts)), expected, atol=1e-6)
+    assert np.allclose(np.stack(from_onnx(file, counts, batch=32)(texts)), expected, atol=1e-5)
     assert from_onnx(file, counts).name.startswith("onnx-letters@")
     assert from_onnx(file, counts, ("few", "many")).labels == ("few", "many")
     with pytest.raises(VictimError, match="has no output 'scores'; it has odds, logits"):
@@ -283,6 +284,23 @@ def test_onnx(tmp_path: Path) -> None:
         from_onnx(file, lambda texts: {"ids": np.zeros((1, 3), np.float32)})([("a",)])
     with pytest.raises(VictimError, match=r"does not exist; give a \.onnx file"):
         from_onnx(tmp_path / "none.onnx", counts)
+
+
+def test_onnx_scores_do_not_depend_on_company(tmp_path: Path) -> None:
+    def many(texts: list[str]) -> dict[str, Any]:
+        return {"counts": np.stack([np.random.default_rng(len(text)).random(300, np.float32) for text in texts])}
+
+    file = tmp_path / "wide.onnx"
+    file.write_bytes(tiny_onnx(np.random.default_rng(1).normal(size=(300, 2)).astype(np.float32)))
+    texts = [("a" * n,) for n in range(50)]
+    together = from_onnx(file, many, batch=50)(texts)
+    victim = from_onnx(file, many)
+    for text, row, other in zip(texts, victim(texts), together, strict=True):
+        assert victim([text])[0].tobytes() == row.tobytes()
+        assert other == pytest.approx(row, abs=1e-5)
+        assert other.tolist() == np.round(other, 5).tolist()
+    with pytest.raises(VictimError, match="batch=0: at least 1 text"):
+        from_onnx(file, many, batch=0)
 
 
 @pytest.mark.parametrize("units", [1, 2])
@@ -299,4 +317,5 @@ def test_keras(units: int) -> None:
     rows = np.stack(victim([("good good",), ("bad",), ("neither",)]))
     assert victim.name == "keras-tiny"
     assert rows.argmax(1).tolist() == [1, 0, 0]
+    assert rows[1].tobytes() == victim([("bad",)])[0].tobytes()
     assert np.allclose(rows[1], [1 / (1 + np.exp(-2)), 1 / (1 + np.exp(2))], atol=1e-5)

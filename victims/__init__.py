@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from ..attacks.types import Gives, Victim
 from .chat import ChatVictim
@@ -68,21 +68,23 @@ FORMS = (
 )
 
 
-def load_victim(spec: str, labels: Sequence[str] = (), gives: Gives | None = None) -> Victim:
+def load_victim(spec: str, labels: Sequence[str] = (), gives: Gives | None = None, **how: Any) -> Victim:
     """A victim by its registered name, from `path/to/file.py:function` or `module:function`, from a directory that
     `scrimp train` wrote or that holds a Hugging Face model, from `hf:NAME`, or from `endpoint.json`.
 
     The function takes a list of texts and returns scores or labels, one row per text. An object that is a victim
-    already (it has a name, gives and labels) is taken as it is.
+    already (it has a name, gives and labels) is taken as it is. `how` (device, precision) is for a Hugging Face model.
     """
+    if how and not (spec.startswith(HUB) or Path(spec).is_dir()):
+        raise VictimError(f"{spec} is no Hugging Face model, so it takes no {' and no '.join(how)}; leave it out")
     if spec in VICTIMS:
         return as_it_is(VICTIMS[spec][0](), labels, gives)
     if spec.endswith(".json"):
         return as_it_is(load_endpoint(spec), labels, gives)
     if spec.startswith(HUB):
-        return as_it_is(from_transformer(spec.removeprefix(HUB), labels=labels), (), gives)
+        return as_it_is(from_transformer(spec.removeprefix(HUB), labels=labels, **how), (), gives)
     if Path(spec).is_dir():
-        return as_it_is(load(spec), labels, gives)
+        return as_it_is(load(spec, **how), labels, gives)
     where, colon, attribute = spec.rpartition(":")
     if not (colon and where and attribute):
         near = difflib.get_close_matches(spec, VICTIMS, n=3, cutoff=0.4)

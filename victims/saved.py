@@ -95,8 +95,11 @@ def write(folder: Path, config: dict[str, Any], tensors: dict[str, NDArray[Any]]
     (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def load(folder: str | Path) -> Victim:
-    """The victim that `scrimp train` wrote to a directory, or the classifier in a directory of Hugging Face."""
+def load(folder: str | Path, **how: Any) -> Victim:
+    """The victim that `scrimp train` wrote to a directory, or the classifier in a directory of Hugging Face.
+
+    `how` is passed on to from_transformer: device, precision, batch.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise VictimError(f"{folder} is not a directory; train a model into one with: scrimp train --out {folder} ...")
@@ -104,7 +107,7 @@ def load(folder: str | Path) -> Victim:
         if (folder / "config.json").is_file():
             from .transformer import from_transformer
 
-            return from_transformer(folder)
+            return from_transformer(folder, **how)
         raise VictimError(
             f"{folder} has no {CONFIG} (nor config.json, as a model of Hugging Face would); train a model into it with: "
             f"scrimp train --out {folder} ..."
@@ -116,7 +119,9 @@ def load(folder: str | Path) -> Victim:
         from .transformer import from_transformer
 
         chosen = {key: config[key] for key in ("fields", "length", "choices") if key in config}
-        return from_transformer(folder, name=config["name"], labels=tuple(config["labels"]), **chosen)
+        return from_transformer(folder, name=config["name"], labels=tuple(config["labels"]), **chosen, **how)
+    if how:
+        raise VictimError(f"{folder} holds a {kind}, which takes no {' and no '.join(how)}; only a Hugging Face model does")
     if kind == "wordcnn":
         return load_wordcnn(folder / WEIGHTS, folder / CONFIG)
     if kind not in NETWORKS:

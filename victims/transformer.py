@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +27,8 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 DIGITS = 5  # of scores in batches: what else is in a batch moves the seventh
 TOGETHER = 32  # texts in a batch on anything but a processor
 MOST_FIELDS = 99
+STEP = 8  # texts are padded to the next multiple of it, in word pieces, where company must not matter
+ROWS = (8, 4, 2, 1)  # texts of one padded length that go through together, where company must not matter
 LONGEST = 100_000  # a tokenizer that knows no length says a very large number
 
 
@@ -34,9 +36,12 @@ LONGEST = 100_000  # a tokenizer that knows no length says a very large number
 class Transformer:
     """A victim from a model and its tokenizer; made by from_transformer(...).
 
-    With batch=1 texts go through one by one, each on one thread, several at the same time: no score depends on what else
-    is asked, to the last bit. Larger batches are sorted by length and padded to their longest text; scores then differ
-    in the seventh digit with the company a text is in, are rounded to five, and very rarely differ in the last of them.
+    With batch=1 no score depends on what else is asked, to the last bit. A text is padded to a length that follows from its
+    own; texts of one padded length go through together, on one thread, where their scores were found to be the very bits
+    that each has alone: whether that holds depends on the processor and on the shape, so that every shape is tried when it
+    first comes up, and a shape that fails is never used. Larger batches are sorted by length and padded to their longest
+    text; scores then differ in the seventh digit with the company a text is in, are rounded to five, and very rarely differ
+    in the last of them.
     """
 
     model: Any
@@ -52,6 +57,8 @@ class Transformer:
     device: str
     sort: bool = True
     trained_on: tuple[str, ...] = ()
+    together: int = 0  # with batch=1: the longest padded text that may go through with others; 0: none
+    shapes: dict[tuple[int, int], bool] = field(default_factory=dict, compare=False)  # (texts, pieces) that may, or not
 
     def __call__(self, texts: Sequence[Text]) -> list[NDArray[Any]]:
         least, most = self._bounds()
@@ -62,13 +69,28 @@ class Transformer:
             )
         pieces = [self.pieces(text) for text in texts]
         longest = np.array([max(len(part["input_ids"]) for part in parts) for parts in pieces], np.int64)
-        order = np.argsort(longest, kind="stable") if self.sort and self.batch > 1 else np.arange(len(texts))
-        groups = [order[at : at + self.batch].tolist() for at in range(0, len(texts), self.batch)]
+        groups = self._alike(longest) if self.together and self.batch == 1 else self._batches(longest)
         found: list[NDArray[Any]] = [np.empty(0)] * len(texts)
         for group, rows in zip(groups, self._replies([[pieces[at] for at in group] for group in groups]), strict=True):
             for at, row in zip(group, rows, strict=True):
                 found[at] = row
         return found
+
+    def _batches(self, longest: Ints) -> list[list[int]]:
+        order = np.argsort(longest, kind="stable") if self.sort and self.batch > 1 else np.arange(len(longest))
+        return [order[at : at + self.batch].tolist() for at in range(0, len(order), self.batch)]
+
+    def _alike(self, longest: Ints) -> list[list[int]]:
+        """Places of texts that are padded to one length, a few at a time."""
+        groups = []
+        padded = widened(longest)
+        for width in np.unique(padded).tolist():
+            places = np.flatnonzero(padded == width).tolist()
+            while places:
+                size = next(size for size in ROWS if size <= len(places)) if width <= self.together else 1
+                groups.append(places[:size])
+                places = places[size:]
+        return groups
 
     def _bounds(self) -> tuple[int, int]:
         if self.fields:
@@ -90,13 +112,26 @@ class Transformer:
         if self.device != "cpu" or self.batch > 1:
             return [self._reply(group) for group in groups]
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(self._reply, groups))
+            return list(pool.map(self._exact if self.together else self._reply, groups))
 
-    def _reply(self, group: list[list[dict[str, list[int]]]]) -> Floats:
+    def _exact(self, group: list[list[dict[str, list[int]]]]) -> Floats:
+        """What each text scores alone, had at once where that is known to be the same."""
+        width = int(widened(np.array([len(group[0][0]["input_ids"])]))[0])
+        if width > self.together:
+            return self._reply(group)
+        shape = (len(group), width)
+        if len(group) > 1 and self.shapes.get(shape):
+            return self._reply(group, width)
+        alone: Floats = np.concatenate([self._reply([parts], width) for parts in group])
+        if len(group) > 1 and shape not in self.shapes:
+            self.shapes[shape] = self._reply(group, width).tobytes() == alone.tobytes()
+        return alone
+
+    def _reply(self, group: list[list[dict[str, list[int]]]], width: int = 0) -> Floats:
         import torch
 
         flat = [sequence for parts in group for sequence in parts]
-        given = {key: tensor.to(self.device) for key, tensor in stack(flat, self.tokenizer).items()}
+        given = {key: tensor.to(self.device) for key, tensor in stack(flat, self.tokenizer, width).items()}
         if self.chooses:
             if len({len(parts) for parts in group}) > 1:
                 raise VictimError(f"{self.name}: texts with different numbers of choices cannot share a batch; use batch=1")
@@ -111,11 +146,34 @@ class Transformer:
         return scores if self.batch == 1 else np.round(scores, DIGITS)
 
 
-def stack(sequences: Sequence[dict[str, list[int]]], tokenizer: Any) -> dict[str, torch.Tensor]:
-    """Sequences padded to the longest of them."""
+def widened(lengths: Ints) -> Ints:
+    """The lengths to which texts are padded: always by one at least, because a batch without any padding is computed in
+    another way, and to 16 at least, because few rows in a product are added up in another order."""
+    return np.maximum(16, (lengths // STEP + 1) * STEP)
+
+
+def steady(network: Any) -> Any:
+    """The network with its layers for whole texts, such as the last one, given four rows at least: a product of one row
+    is added up in another order than the same row among others."""
     import torch
 
-    longest = max(len(sequence["input_ids"]) for sequence in sequences)
+    class Steady(torch.nn.Linear):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            if rows.dim() != 2 or len(rows) >= 4:
+                return super().forward(rows)
+            return super().forward(torch.cat([rows, rows.new_zeros(4 - len(rows), rows.shape[1])]))[: len(rows)]
+
+    for part in network.modules():
+        if type(part) is torch.nn.Linear:
+            part.__class__ = Steady
+    return network
+
+
+def stack(sequences: Sequence[dict[str, list[int]]], tokenizer: Any, width: int = 0) -> dict[str, torch.Tensor]:
+    """Sequences padded to the longest of them, and to `width` at least."""
+    import torch
+
+    longest = max(width, *(len(sequence["input_ids"]) for sequence in sequences))
     filler = {"input_ids": tokenizer.pad_token_id or 0}
     left = tokenizer.padding_side == "left"
     given = {}
@@ -190,8 +248,11 @@ def from_transformer(
     most = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", LONGEST), LONGEST)
     if length is not None and not 3 <= length <= most:
         raise VictimError(f"length={length} for {model}, which reads 3 to {most} word pieces")
+    # Not in bfloat16: its few digits hide most, but not all, of a difference, so that trying shows nothing.
+    pads = tokenizer.padding_side == "right" and tokenizer.pad_token_id is not None
+    together = pads and config.pad_token_id == tokenizer.pad_token_id and device == "cpu" and precision == "float32"
     return Transformer(
-        model=at_precision(network, precision),
+        model=steady(network) if together else at_precision(network, precision),
         tokenizer=tokenizer,
         name=(name or Path(model).name) + f"@{revision(network)}" + ("" if precision == "float32" else f"-{precision}"),
         gives="value" if value else "scores",
@@ -202,6 +263,7 @@ def from_transformer(
         choices=choices,
         batch=batch,
         device=device,
+        together=most if together and not chooses else 0,
     )
 
 
