@@ -86,7 +86,7 @@ def judge(filler: Filler, tasks: Sequence[Task]) -> dict[str, dict[float, dict[s
     for form in ("plain", "pair"):
         gaps = [filler.gaps(t.text, w, [t.position], WINDOW, form == "pair")[0] for t, w in zip(tasks, found, strict=True)]
         rows[form] = filler.scores(gaps, form == "pair")
-    near = [filler.cosines(gap) for gap in gaps]
+    near = filler.cosines(gaps)
     known = filler.vocabulary.words
     places = {word: place for place, word in enumerate(known)}
     judged: dict[str, dict[float, dict[str, float]]] = {}
