@@ -658,6 +658,15 @@ def test_an_inflected_word_comes_from_its_lemma() -> None:
     assert not {"large", "bigger", "braggart", "prominent"} & set(bigger)
 
 
+def test_lemmas_are_those_that_nltk_reads() -> None:
+    net = wordnet._net()
+    for pos in "nvar":
+        for synset in list(net.all_synsets(pos))[::500]:
+            assert wordnet._names(pos, synset.offset()) == tuple(synset.lemma_names())
+    assert any("(" in line for line in wordnet._data("a").decode().split("\n")[29:2000])  # there are marks to leave out
+    assert not any("(" in name for synset in net.all_synsets("a") for name in wordnet._names("a", synset.offset()))
+
+
 def test_the_part_of_speech_chooses_the_senses() -> None:
     verb, noun = "They love it.", "Their love ended."
     assert "enjoy" in candidates(TAGGED, verb, "love")
