@@ -1,10 +1,11 @@
 """What the embedded masked-word model knows: python -m scrimp.benchmarks.masked --help.
 
-Three measurements. Accuracy: how often a masked content word of unseen text is found again, by kind of text and form.
+Four measurements. Accuracy: how often a masked content word of unseen text is found again, by kind of text and form.
 Mates: WordNet's own example sentences, where the word that its synset is about is to be replaced; how often another
 word of just that synset is among the first 10 candidates. It asks for the sense at hand, and only words count that
 training never showed together with a synonym. The blend is chosen on half of these words and reported on the others,
-beside neighbours in the model's input embeddings, which see no context. Time: candidates a second.
+beside neighbours in the model's input embeddings, which see no context. Shared: whether words that are masked in one
+pass get candidates as good as words masked alone, in long texts. Time: candidates a second.
 """
 
 from __future__ import annotations
@@ -27,16 +28,20 @@ from ..resources import fetch
 from ..spaces.card import HELD, TOPS, table
 from ..spaces.corpus import QUOTED, read_texts
 from ..spaces.filling import EMBEDDED, Filler, bare, load_filler
-from ..spaces.masked import BLEND, WINDOW, Masked
-from ..spaces.rules import StopWords
+from ..spaces.masked import BLEND, WINDOW, Masked, masked_together
+from ..spaces.rules import Field, StopWords
 from ..spaces.space import Space
-from ..spaces.tokens import words
+from ..spaces.tokens import Word, words
 from ..spaces.train_masked import HELD_WORD, held_word
+from ..spaces.wordnet import WordNet
 from ..victims import HELD_OUT
+from .overhead import long_reviews
 
 RECORD = Path(__file__).parent / "measured" / "masked.json"
 BLENDS = (0.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0)
 TOP = 10
+FORMS = ("plain", "pair", "together")  # together: the pair form, with every second content word masked
+SHARED = 10  # long reviews
 SHOWN = (
     "a superb film , full of brilliant performances and a smart script .",
     "The plot is boring and the jokes are painfully stupid.",
@@ -77,16 +82,20 @@ def read_tasks(folder: Path, known: frozenset[str]) -> Iterator[Task]:
 
 
 def judge(filler: Filler, tasks: Sequence[Task]) -> dict[str, dict[float, dict[str, float]]]:
-    """For both forms and every blend: the share of tasks with a mate among the first candidates, and how they fit.
+    """For the forms and every blend: the share of tasks with a mate among the first candidates, and how they fit.
 
     The fit is their mean log probability in the plain form, which does not see the word that is replaced.
     """
     found = [words(task.text) for task in tasks]
     rows: dict[str, list[Any]] = {}
-    for form in ("plain", "pair"):
-        gaps = [filler.gaps(t.text, w, [t.position], WINDOW, form == "pair")[0] for t, w in zip(tasks, found, strict=True)]
-        rows[form] = filler.scores(gaps, form == "pair")
-    near = [filler.cosines(gap) for gap in gaps]
+    for form in FORMS:
+        pair = form != "plain"
+        gaps = []
+        for task, some in zip(tasks, found, strict=True):
+            shared = masked_together(some, WINDOW) if form == "together" else None
+            gaps += filler.gaps(task.text, some, [task.position], WINDOW, pair, shared)
+        rows[form] = filler.scores(gaps, pair)
+    near = filler.cosines(gaps)
     known = filler.vocabulary.words
     places = {word: place for place, word in enumerate(known)}
     judged: dict[str, dict[float, dict[str, float]]] = {}
@@ -109,9 +118,31 @@ def measure_mates(filler: Filler, most: int) -> dict[str, Any]:
     # Words, not sentences, are divided, so that nothing is chosen on a word that is reported.
     halves = [[t for t in mixed if zlib.crc32(t.word.encode()) // HELD_WORD % 2 == half][:most] for half in (0, 1)]
     chosen_on, reported = (judge(filler, half) for half in halves)
-    best = {form: max(chosen_on[form], key=lambda w: chosen_on[form][w]["mates"]) for form in ("plain", "pair")}
+    best = {form: max(chosen_on[form], key=lambda w: chosen_on[form][w]["mates"]) for form in FORMS}
     sizes = {"chosen_on": len(halves[0]), "reported": len(halves[1])}
     return {"tasks": sizes, "top": TOP, "best": best, "chosen_on": chosen_on, "reported": reported}
+
+
+def measure_shared(texts: Sequence[Example]) -> dict[str, Any]:
+    """Words masked alone and together in the pair form: how many have a WordNet synonym among the first candidates (of
+    those with any), and how many of these candidates both forms share."""
+    known = frozenset(load_filler(None).vocabulary.words)
+    grids: dict[str, list[Any]] = {
+        form: Space(Masked(k=TOP, together=form == "together"), (StopWords(),))(texts) for form in FORMS[1:]
+    }
+    hits: dict[str, list[bool]] = {form: [] for form in grids}
+    common = []
+    for pair, together in zip(*grids.values(), strict=True):
+        slots = [(one.candidates, two.candidates) for one, two in zip(pair.slots, together.slots, strict=True)]
+        lowers = [word.lower() for word in pair.slot_words]
+        field = Field(0, "", [Word(0, len(word), word) for word in lowers], ())
+        for own, synonyms in zip(slots, WordNet(pos=False)(field, range(len(lowers))), strict=True):
+            common.append(len(set(own[0]) & set(own[1])) / TOP)
+            if known & set(synonyms):
+                for form, found in zip(grids, own, strict=True):
+                    hits[form].append(any(word.lower() in synonyms for word in found))
+    shares = {form: round(float(np.mean(some)), 4) for form, some in hits.items()}
+    return {"texts": len(texts), "words": len(common), "synonym": shares, "common": round(float(np.mean(common)), 4)}
 
 
 def measure_time(source: Masked, n: int) -> dict[str, Any]:
@@ -140,7 +171,7 @@ def show_examples(k: int = 8) -> None:
     for text in SHOWN:
         print(text)
         for pair in (False, True):
-            grid: Any = Space(Masked(pair=pair, k=k), (StopWords(),))([Example("shown", (text,), 0)])[0]
+            grid: Any = Space(Masked(pair=pair, k=k, together=pair), (StopWords(),))([Example("shown", (text,), 0)])[0]
             for word, found in zip(grid.slot_words, grid.candidates, strict=True):
                 print(f"  {'pair ' if pair else 'plain'} {word:12} {', '.join(found)}")
 
@@ -156,6 +187,8 @@ def show(record: Mapping[str, Any]) -> None:
         for blend, row in blends.items():
             chosen = " (best on the other half)" if mates["best"].get(form) == blend else ""
             print(f"{form:10} blend {blend:4g}: a mate in {row['mates']:.1%}, fit {row['fit']:.2f}{chosen}")
+    for form, share in record["shared"]["synonym"].items():
+        print(f"{form:10} a WordNet synonym in {share:.1%} of the words of long reviews")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -180,11 +213,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     models = {"untrained": untrained(), "embedded": filler}
     if args.head:
         models["head"] = load_filler(str(args.head))
+    weights = {"bytes": EMBEDDED.stat().st_size, "vocabulary": len(filler.vocabulary.words)}
     record = {
-        "weights": {"bytes": EMBEDDED.stat().st_size, "vocabulary": len(filler.vocabulary.words)},
-        "accuracy": {name: table(model, held) for name, model in models.items()},
+        "weights": weights,
+        "accuracy": kept(args.out, weights) | {name: table(model, held) for name, model in models.items()},
         "mates": measure_mates(filler, args.tasks) | {"default": BLEND},
-        "time": {"pair": measure_time(Masked(), 40), "plain": measure_time(Masked(pair=False), 40)},
+        "shared": measure_shared(long_reviews(SHARED)),
+        "time": {
+            "pair": measure_time(Masked(), 40),
+            "together": measure_time(Masked(together=True), 40),
+            "plain": measure_time(Masked(pair=False), 40),
+        },
         "python": platform.python_version(),
     }
     args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -192,6 +231,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     show(record)
     print(f"wrote {args.out}")
     return 0
+
+
+def kept(file: Path, weights: Mapping[str, int]) -> dict[str, Any]:
+    """The accuracies of an earlier record of the same weights: the head alone takes a training of its own to measure."""
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    found: dict[str, Any] = earlier["accuracy"] if earlier.get("weights") == weights else {}
+    return found
 
 
 def read_other(file: Path) -> list[str]:

@@ -52,7 +52,7 @@ SPACES: dict[str, Space] = {
     "wordnet": Space(WordNet(), (StopWords(),)),
     "wordnet-any": Space(WordNet(pos=False, inflect=False), (StopWords(),)),
     "counterfitted": Space(CounterFitted(), (StopWords(),)),
-    "masked": Space(Masked(), (StopWords(),)),
+    "masked": Space(Masked(together=True), (StopWords(),)),
     "masked-plain": Space(Masked(pair=False, blend=0.0), (StopWords(),)),
     "chars": Space(Chars(), (StopWords(),)),
     "bugs": Space(Chars(("insert", "delete", "swap", "sign"), most=1, words=CounterFitted(5)), (StopWords(),)),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
 from ..resources import fetch
+from .passes import linear, one_thread, packed, passes, spread, stacked
 from .tokens import MARKUP, Word, is_word
 
 EMBEDDED = Path(__file__).parent / "data" / "masked_minilm.safetensors"
@@ -28,6 +27,8 @@ INSIDE = "##"  # a piece that goes on, as WordPiece writes it
 
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float32]
+Result = TypeVar("Result")
+FEWEST = 4  # rows of a product: with fewer, its bits would depend on their number
 
 
 class Vocabulary(NamedTuple):
@@ -45,23 +46,31 @@ class Gap(NamedTuple):
     own: Ids
     right: Ids
     glued: bool  # there is no space before the word, and the model would see one
+    others: tuple[tuple[int, int], ...] = ()  # where words lie, in pieces of the window, that are masked with this one
+
+
+class Row(NamedTuple):
+    """What the model reads at once."""
+
+    ids: tuple[int, ...]
+    second: int  # where the second half of a pair begins; the end in the plain form
 
 
 class Filler:
-    """A masked language model that fills one gap at a time.
+    """A masked language model that fills gaps.
 
-    One window and one thread a gap: so its scores depend on the window and on nothing else. Batches differ from that in
-    the seventh digit, which is enough to swap two candidates, and save little: MiniLM with pairs of 75 pieces took
-    26.5 ms a gap alone, 18.5 in batches of 8, and no less in larger ones. The gaps of a call are shared among the cores.
+    A gap's scores depend on the gap and on nothing else, to the last bit: passes.py says how. Gaps of the same window
+    with the same masks share a row of a pass, and the passes of a call are shared among the cores.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         from tokenizers import Tokenizer
 
-        self.model = model.eval()
+        self.model = packed(model.eval())
         self.vocabulary = read_vocabulary(tokenizer)
         self.positions = _positions(model)
         self._mask = int(tokenizer.mask_token_id)
+        self._pad = self._mask if tokenizer.pad_token_id is None else int(tokenizer.pad_token_id)
         self._frames = {pair: _frame(tokenizer, pair) for pair in (False, True)}
         self._typed = getattr(model.config, "type_vocab_size", 0) > 1
         self._after_space = np.array([piece.startswith(MARKERS) for piece in _pieces(tokenizer)])
@@ -70,14 +79,23 @@ class Filler:
         self._cut.no_truncation()
         self._cut.no_padding()
         self._cut.encode_special_tokens = True
-        # The output's matrix is as large as the vocabulary: it is multiplied at the gap only.
+        # The output's matrix is as large as the vocabulary: it is multiplied at the gaps only.
         self._at = threading.local()
-        model.get_output_embeddings().register_forward_pre_hook(lambda _, given: (given[0][:, self._at.gap],))
+        model.get_output_embeddings().register_forward_pre_hook(lambda _, given: (given[0][self._at.gaps],))
 
-    def gaps(self, text: str, words: Sequence[Word], positions: Sequence[int], window: int, pair: bool) -> list[Gap]:
+    def gaps(
+        self,
+        text: str,
+        words: Sequence[Word],
+        positions: Sequence[int],
+        window: int,
+        pair: bool,
+        mates: Callable[[int], Sequence[int]] | None = None,
+    ) -> list[Gap]:
         """The words at these positions, each with the `window` words around it, markup left out.
 
-        Where that is more than the model has positions for, what is farthest from the word is left out.
+        Where that is more than the model has positions for, what is farthest from the word is left out. `mates` names
+        the words that are masked together, in order, that of the position among them; the window is around their middle.
         """
         cut = self._cut.encode(SURROGATE.sub("?", text), add_special_tokens=False)
         ids, spans = np.array(cut.ids, np.int64), np.array(cut.offsets, np.int64).reshape(-1, 2)
@@ -85,17 +103,25 @@ class Filler:
             seen = (spans[:, 1] <= match.start()) | (spans[:, 0] >= match.end())
             ids, spans = ids[seen], spans[seen]
         starts, ends = spans.T
+
+        def pieces(word: Word) -> tuple[int, int]:
+            start = int(np.searchsorted(ends, word.start, "right"))
+            return start, max(start, int(np.searchsorted(starts, word.end)))
+
         found = []
         for position in positions:
-            first = max(0, min(position - window // 2, len(words) - window))
-            low = np.searchsorted(ends, words[first].start, "right") if first else 0
+            masked = mates(position) if mates else (position,)
+            centre = (masked[0] + masked[-1]) // 2
+            first = max(0, min(centre - window // 2, len(words) - window))
+            low = int(np.searchsorted(ends, words[first].start, "right")) if first else 0
             # The window runs up to the next word, so that a full stop belongs to it.
             next_word = words[first + window].start if first + window < len(words) else len(text)
-            high = np.searchsorted(starts, next_word)
-            start = np.searchsorted(ends, words[position].start, "right")
-            end = max(start, np.searchsorted(starts, words[position].end))
+            high = int(np.searchsorted(starts, next_word))
+            start, end = pieces(words[position])
             glued = bool(self._after_space.any() and end > start and not self._after_space[ids[start]])
-            found.append(self._fit(Gap(ids[low:start], ids[start:end], ids[end:high], glued), pair))
+            others = [pieces(words[mate]) for mate in masked if mate != position]
+            placed = tuple((a - low, b - low) for a, b in others if low <= a < b <= high)
+            found.append(self._fit(Gap(ids[low:start], ids[start:end], ids[end:high], glued, placed), pair))
         return found
 
     def _fit(self, gap: Gap, pair: bool) -> Gap:
@@ -104,44 +130,89 @@ class Filler:
         if pair:
             room = (room - len(own)) // 2
         before = min(len(gap.left), max(room // 2, room - len(gap.right)))
-        return gap._replace(left=gap.left[len(gap.left) - before :], own=own, right=gap.right[: room - before])
+        if len(own) == len(gap.own) and len(gap.left) + len(gap.right) <= room:
+            return gap
+        # A window that has to be cut is this gap's alone.
+        return Gap(gap.left[len(gap.left) - before :], own, gap.right[: room - before], gap.glued)
 
     def scores(self, gaps: Sequence[Gap], pair: bool) -> list[Scores]:
         """For each gap the log probability of every word of the vocabulary, among these words."""
-        import torch
+        return self.each(gaps, pair, lambda _, rows: list(rows))
 
-        # A pool per call costs a tenth of a millisecond and survives a fork.
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1), initializer=lambda: torch.set_num_threads(1)) as pool:
-            return list(pool.map(lambda gap: self._scores(gap, pair), gaps))
+    def each(self, gaps: Sequence[Gap], pair: bool, then: Callable[[list[Gap], Scores], Sequence[Result]]) -> list[Result]:
+        """What `then` makes of some gaps and their scores, float32[gaps, words], for all gaps in order."""
+        holes: dict[Row, list[tuple[int, int]]] = {}  # the gaps of a row, by number, and where in it they are
+        for number, gap in enumerate(gaps):
+            row, place = self._row(gap, pair)
+            holes.setdefault(row, []).append((number, place))
+        rows = list(holes)
+        groups = [[rows[place] for place in some] for some in passes([row.ids for row in rows], self.positions)]
+        numbers = [[number for row in group for number, _ in holes[row]] for group in groups]
 
-    def _scores(self, gap: Gap, pair: bool) -> Scores:
-        import torch
+        def work(at: int) -> Sequence[Result]:
+            where = [(row, place) for row, key in enumerate(groups[at]) for _, place in holes[key]]
+            some = [gaps[number] for number in numbers[at]]
+            return then(some, self._scored(groups[at], where, [gap.glued for gap in some]))
 
+        made = spread(work, range(len(groups)), one_thread)
+        answers = {n: one for group, some in zip(numbers, made, strict=True) for n, one in zip(group, some, strict=True)}
+        return [answers[number] for number in range(len(gaps))]
+
+    def _row(self, gap: Gap, pair: bool) -> tuple[Row, int]:
+        """What the model reads, and where the gap is in it."""
         first, middle, last = self._frames[pair]
-        shown = [*first, *gap.left, *gap.own, *gap.right, *middle] if pair else first
-        ids = [*shown, *gap.left, self._mask, *gap.right, *last]
-        given = {"input_ids": torch.tensor([ids])}
+        window = [*gap.left.tolist(), *gap.own.tolist(), *gap.right.tolist()]
+        own = (len(gap.left), len(gap.left) + len(gap.own))
+        masked: list[int] = []
+        place = at = 0
+        for start, end in sorted((own, *gap.others)):
+            masked += window[at:start]
+            if (start, end) == own:
+                place = len(masked)
+            masked.append(self._mask)
+            at = end
+        shown = [*first, *window, *middle] if pair else first
+        ids = (*shown, *masked, *window[at:], *last)
+        return Row(ids, len(shown) if pair else len(ids)), len(shown) + place
+
+    def _scored(self, rows: Sequence[Row], where: list[tuple[int, int]], glued: Sequence[bool]) -> Scores:
+        import torch
+
+        given = stacked([row.ids for row in rows], self._pad, self.positions)
         if self._typed:
-            given["token_type_ids"] = (torch.arange(len(ids)) >= len(shown)).long()[None] * pair
-        self._at.gap = len(shown) + len(gap.left)
+            halves = torch.tensor([[row.second] for row in rows])
+            given["token_type_ids"] = (torch.arange(given["input_ids"].shape[1])[None] >= halves) * given["attention_mask"]
+        self._at.gaps = tuple(torch.tensor(where + where[:1] * (FEWEST - len(where))).T)
         with torch.inference_mode():
-            odds = self.model(**given).logits[0]
-            chosen = odds[torch.from_numpy(self.vocabulary.glued if gap.glued else self.vocabulary.spaced)]
-            scores: Scores = chosen.float().log_softmax(0).numpy()
+            odds = self.model(**given).logits.float()
+            words = [torch.from_numpy(ids) for ids in (self.vocabulary.spaced, self.vocabulary.glued)]
+            chosen = torch.stack([row[words[after]] for row, after in zip(odds, glued, strict=False)])
+            scores: Scores = chosen.log_softmax(1).numpy()
         return scores
 
-    def cosines(self, gap: Gap) -> Scores:
-        """How near every word of the vocabulary is to the gap's own word as the model's first layer sees them."""
-        table, units = self._vectors
-        own = table[gap.own].mean(0) if len(gap.own) else np.zeros(table.shape[1], np.float32)
-        near: Scores = units @ (own / max(float(np.linalg.norm(own)), 1e-6))
-        return near
+    def cosines(self, gaps: Sequence[Gap]) -> Scores:
+        """How near every word of the vocabulary is to each gap's own word as the model's first layer sees them."""
+        import torch
+
+        table, near = self._vectors
+        own = np.zeros((max(FEWEST, len(gaps)), table.shape[1]), np.float32)
+        for row, gap in zip(own, gaps, strict=False):
+            if len(gap.own):
+                row[:] = table[gap.own].mean(0)
+                row /= max(float(np.linalg.norm(row)), 1e-6)
+        with torch.inference_mode():
+            cosines: Scores = near(torch.from_numpy(own))[: len(gaps)].numpy()
+        return cosines
 
     @cached_property
-    def _vectors(self) -> tuple[Scores, Scores]:
+    def _vectors(self) -> tuple[Scores, Any]:
+        """The input embeddings, and a layer that multiplies by those of the words, at length 1."""
+        import torch
+
         table: Scores = self.model.get_input_embeddings().weight.detach().float().numpy()
         words = table[self.vocabulary.spaced]
-        return table, words / np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-6)
+        units = words / np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-6)
+        return table, linear(torch.from_numpy(units))
 
 
 def load_filler(model: str | None) -> Filler:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..attacks.types import Floats
+from .passes import one_thread, spread
 from .rules import CandidateRule, Field
 
 TOKENS = 1024  # of one pass through the model; with a vocabulary of 50,000 their scores take 200 MB
@@ -57,10 +57,8 @@ class LanguageModel(CandidateRule):
             chances = model([left + candidate for candidate in candidates])
             return tuple(candidates[i] for i in sorted(np.argsort(-chances, kind="stable")[: self.keep]))
 
-        # One thread a word: sums must not depend on the number of threads.
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1), initializer=model.prepare) as pool:
-            for at, candidates in zip(crowded, pool.map(best, crowded), strict=True):
-                kept[at] = candidates
+        for at, candidates in zip(crowded, spread(best, crowded, one_thread), strict=True):
+            kept[at] = candidates
         return kept
 
     def _left(self, field: Field, position: int) -> str:
@@ -87,9 +85,6 @@ class Chances:
                 "before it; name one in its tokenizer_config.json"
             )
         self._window: int = getattr(self._model.config, "max_position_embeddings", None) or TOKENS
-
-    def prepare(self) -> None:
-        self._torch.set_num_threads(1)
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

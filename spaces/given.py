@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .encoders import OneByOne, Vector, transformer
+from .encoders import OneByOne, Transformer, Vector
 
 # What a window's states become: one vector, as heavy as the window is long.
 POOLING: dict[str, Callable[[Any], Any]] = {
@@ -25,7 +25,7 @@ OLD_NAMES = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"
 PIECES = 512  # of a window, when the directory does not say
 
 
-def sentence_encoder(path: str | os.PathLike[str]) -> OneByOne:
+def sentence_encoder(path: str | os.PathLike[str]) -> Transformer:
     """The encoder of a sentence-transformers directory, pooled as its configuration says; longer texts by windows.
 
     Without modules.json, as in a plain transformers directory, the mean of the last states is taken."""
@@ -36,7 +36,7 @@ def sentence_encoder(path: str | os.PathLike[str]) -> OneByOne:
 
 
 @cache
-def _sentence_encoder(folder: Path) -> OneByOne:
+def _sentence_encoder(folder: Path) -> Transformer:
     pooling, limit = "mean", PIECES
     for module in _json(folder / "modules.json", []):
         kind = str(module.get("type")).rpartition(".")[2]
@@ -48,7 +48,7 @@ def _sentence_encoder(folder: Path) -> OneByOne:
     limit = _json(folder / "sentence_bert_config.json", {}).get("max_seq_length") or limit
     limit = min(limit, config.get("max_position_embeddings") or limit)
     name = f"sentences({folder.name},{pooling},{_digest(folder)})"
-    return transformer(name, str(folder), POOLING[pooling], limit - 2)
+    return Transformer(name, str(folder), POOLING[pooling], limit - 2)
 
 
 def _pooling(file: Path) -> str:

@@ -55,8 +55,8 @@ class WordNet:
         for lemma, synsets, form in self._senses(word, tag):
             if form is None:
                 continue
-            for synset in synsets:
-                for name in synset.lemma_names():
+            for names in synsets:
+                for name in names:
                     other = name.replace("_", " ")
                     if other.lower() in lemma or not self._fits(other):
                         continue
@@ -64,18 +64,17 @@ class WordNet:
                     if shaped is not None and shaped.lower() != word:
                         yield shaped
 
-    def _senses(self, word: str, tag: str) -> Iterator[tuple[set[str], list[Any], str | None]]:
-        """The word's own lemmas, which are no candidates; its synsets; the form that candidates take."""
-        net = _net()
+    def _senses(self, word: str, tag: str) -> Iterator[tuple[set[str], list[tuple[str, ...]], str | None]]:
+        """The word's own lemmas, which are no candidates; its synsets' lemmas; the form that candidates take."""
         if self.pos:
             if found := lemma_of(word, tag):
                 lemma, form = found
-                yield {lemma, word}, _synsets(net, lemma, part_of_speech(tag)), form
+                yield {lemma, word}, _synsets(lemma, part_of_speech(tag)), form
             return
         own = {form for pos in "nvar" for form in _forms(word, pos)} | {word}
         for pos in "nvar":
             for lemma in _forms(word, pos):
-                yield own, _synsets(net, lemma, pos), guess(word, lemma, pos)
+                yield own, _synsets(lemma, pos), guess(word, lemma, pos)
 
     def _fits(self, name: str) -> bool:
         if " " in name:
@@ -110,10 +109,26 @@ def _forms(word: str, pos: str) -> list[str]:
     return found
 
 
-def _synsets(net: Any, lemma: str, pos: str) -> list[Any]:
-    # With check_exceptions the reader would add the synsets of other lemmas that look like forms of this one.
-    offsets = net._lemma_pos_offset_map[lemma].get(pos, ())
-    return [net.synset_from_pos_and_offset(pos, offset) for offset in offsets]
+def _synsets(lemma: str, pos: str) -> list[tuple[str, ...]]:
+    """The lemmas of each sense of a lemma, the most frequent sense first."""
+    # With check_exceptions NLTK's reader would add the synsets of other lemmas that look like forms of this one.
+    return [_names(pos, offset) for offset in _net()._lemma_pos_offset_map[lemma].get(pos, ())]
+
+
+@cache
+def _names(pos: str, offset: int) -> tuple[str, ...]:
+    """The lemmas on a line of WordNet's data; NLTK would parse the whole line, and take most of a grid's time."""
+    data = _data(pos)
+    _, _, _, count, *fields = data[offset : data.index(b" | ", offset)].decode("utf-8").split(" ")
+    return tuple(name.partition("(")[0] for name in fields[: 2 * int(count, 16) : 2])  # galore(ip): where it may stand
+
+
+@cache
+def _data(pos: str) -> bytes:
+    from ..resources import fetch
+
+    name = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}[pos]
+    return (fetch("wordnet") / f"data.{name}").read_bytes()
 
 
 @cache

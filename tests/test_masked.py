@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from scrimp.resources import fetch
 from scrimp.spaces import Protect, ShareChanged, Space, StopWords, WordNet, card, corpus, masked, train_masked
 from scrimp.spaces.filling import EMBEDDED, Filler, load_filler
 from scrimp.spaces.grid import WordGrid
-from scrimp.spaces.masked import WINDOW, Masked, stem
+from scrimp.spaces.masked import WINDOW, Masked, masked_together, stem
 from scrimp.spaces.rules import stop_words
 from scrimp.spaces.tokens import is_word, words
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -36,7 +37,8 @@ from transformers import (
 FILM = "a superb film , full of brilliant performances and a smart script ."
 FEW = Space(Masked(k=10), (StopWords(),))
 PLAIN = Space(Masked(k=10, pair=False), (StopWords(),))
-forms = pytest.mark.parametrize("space", [FEW, PLAIN], ids=["pair", "plain"])
+SHARED = Space(Masked(k=10, together=True), (StopWords(),))
+forms = pytest.mark.parametrize("space", [FEW, PLAIN, SHARED], ids=["pair", "plain", "together"])
 VOCABULARY = ("good", "great", "film", "films", "movie", "bad", "the", "very", "story", "London", "café")
 PIECES = ("un", "ing", "x", "10", "!", "(", ".", ",")
 
@@ -116,7 +118,7 @@ def test_blend_moves_towards_the_word_itself() -> None:
     filler = load_filler(None)
     found = words(FILM)
     gap = filler.gaps(FILM, found, [1], WINDOW, pair=False)[0]
-    near = dict(zip(filler.vocabulary.words, filler.cosines(gap).tolist(), strict=True))
+    near = dict(zip(filler.vocabulary.words, filler.cosines([gap])[0].tolist(), strict=True))
     assert near["superb"] == pytest.approx(1.0, abs=1e-5)
     lists = [candidates(Space(Masked(k=10, pair=False, blend=w)), FILM)["superb"] for w in (0.0, 8.0, 1e6)]
     means = [np.mean([near[word] for word in some]) for some in lists]
@@ -175,13 +177,22 @@ def test_scores_of_a_gap_are_the_same_to_the_last_bit() -> None:
             assert (filler.scores([gap], pair)[0] == scores).all()
 
 
-def test_other_positions_and_threads_do_not_matter() -> None:
-    whole = grid_of(FEW, FILM)
+def test_nearness_of_a_word_is_the_same_to_the_last_bit() -> None:
+    filler = load_filler(None)
+    found = words(FILM)
+    gaps = filler.gaps(FILM, found, range(len(found)), WINDOW, pair=True)
+    for gap, near in zip(gaps, filler.cosines(gaps), strict=True):
+        assert (filler.cosines([gap])[0] == near).all()
+
+
+@forms
+def test_other_positions_and_threads_do_not_matter(space: Space) -> None:
+    whole = grid_of(space, FILM)
     forget()
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2 if threads == 1 else 1)
-        part = grid_of(FEW.with_rules(Protect(frozenset({"film", "full", "smart"}))), FILM)
+        part = grid_of(space.with_rules(Protect(frozenset({"film", "full", "smart"}))), FILM)
     finally:
         torch.set_num_threads(threads)
     assert set(part.slots) < set(whole.slots)
@@ -200,6 +211,71 @@ def test_equal_scores_are_ordered_by_the_vocabulary() -> None:
 def test_a_remembered_answer_belongs_to_its_options() -> None:
     assert len(candidates(Space(Masked(k=3)), FILM)["superb"]) == 3
     assert len(candidates(Space(Masked(k=4)), FILM)["superb"]) == 4
+
+
+# several gaps of a pass
+
+
+def test_words_that_share_a_pass_are_apart_and_of_half_a_window() -> None:
+    text = FILM + " The plot was in the town , and nobody there had ever seen anything like the quiet old house by the sea ."
+    found = words(text)
+    mates = masked_together(found, 10)
+    for position, word in enumerate(found):
+        group = mates(position)
+        assert position in group
+        assert all(mates(other) == group for other in group)
+        assert max(group) - min(group) < 5
+        assert len({found[other].text.lower() in stop_words() for other in group}) == 1
+        alike = [p for p, w in enumerate(found) if (w.text.lower() in stop_words()) == (word.text.lower() in stop_words())]
+        places = [alike.index(other) for other in group]
+        assert all(b - a == 2 for a, b in pairwise(places))
+
+
+def test_one_row_serves_all_gaps_that_share_it() -> None:
+    filler = load_filler(None)
+    text = (
+        FILM + " The unwatchably dull plot was set in a town where nobody had ever seen anything like the quiet old house ."
+    )
+    found = words(text)
+    mates = masked_together(found, WINDOW)
+    gaps = filler.gaps(text, found, range(len(found)), WINDOW, True, mates)
+    groups = {mates(position) for position in range(len(found))}
+    rows = [filler._row(gap, True) for gap in gaps]
+    assert len({row for row, _ in rows}) == len(groups) < len(found) / 3
+    for position, (row, place) in enumerate(rows):
+        assert row.ids[place] == filler._mask
+        assert row.ids.count(filler._mask) == len(mates(position))
+        assert filler._mask not in row.ids[: row.second]
+    together = filler.scores(gaps, True)
+    for gap, scores in zip(gaps, together, strict=True):
+        assert (filler.scores([gap], True)[0] == scores).all()
+
+
+def test_a_single_mate_is_a_gap_of_its_own() -> None:
+    filler = load_filler(None)
+    found = words(FILM)
+    plain = filler.gaps(FILM, found, [1, 4], WINDOW, True)
+    alone = filler.gaps(FILM, found, [1, 4], WINDOW, True, lambda position: (position,))
+    assert [filler._row(gap, True) for gap in alone] == [filler._row(gap, True) for gap in plain]
+
+
+def test_a_window_too_long_for_the_model_is_not_shared(tiny: tuple[str, str]) -> None:
+    filler = load_filler(tiny[1])
+    text = "the good film (very bad story) " * 20
+    found = words(text)
+    gaps = filler.gaps(text, found, range(len(found)), 100, True, masked_together(found, 100))
+    for gap in gaps:
+        row, place = filler._row(gap, True)
+        assert len(row.ids) <= filler.positions
+        assert row.ids[place] == filler._mask
+    assert len(filler.scores(gaps, True)) == len(found)
+
+
+def test_words_masked_together_keep_good_candidates() -> None:
+    found = candidates(SHARED, FILM)
+    assert len({"great", "excellent", "fantastic", "spectacular", "wonderful", "terrific"} & set(found["superb"])) >= 3
+    assert "movie" in found["film"]
+    assert found != candidates(FEW, FILM)  # other words were hidden
 
 
 # windows
@@ -333,7 +409,9 @@ def asked(filler: Filler, text: str, position: int, pair: bool, monkeypatch: pyt
 
     monkeypatch.setattr(filler.model, "forward", spy)
     filler.scores(filler.gaps(text, words(text), [position], WINDOW, pair), pair)
-    return {"pieces": [filler._cut.id_to_token(i) for i in given["input_ids"][0].tolist()], **given}
+    seen = int(given["attention_mask"][0].sum())
+    pieces = [filler._cut.id_to_token(i) for i in given["input_ids"][0, :seen].tolist()]
+    return {"pieces": pieces, "types": given["token_type_ids"][0, :seen].tolist() if "token_type_ids" in given else None}
 
 
 def test_the_model_is_given_its_own_frame(tiny: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,12 +426,7 @@ def test_the_model_is_given_its_own_frame(tiny: tuple[str, str], monkeypatch: py
     else:
         assert plain == ["[CLS]", "the", "[MASK]", "film", "!", "[SEP]"]
         assert both["pieces"] == ["[CLS]", "the", "un", "##watch", "##able", "film", "!", "[SEP]", *plain[1:]]
-    types = both.get("token_type_ids")
-    if kind == "bert":
-        assert types is not None
-        assert types[0].tolist() == [0] * 8 + [1] * 5
-    else:
-        assert types is None
+    assert both["types"] == ([0] * 8 + [1] * 5 if kind == "bert" else None)
 
 
 def test_only_whole_words_are_proposed(tiny: tuple[str, str]) -> None:
@@ -390,7 +463,7 @@ def test_typed_special_tokens_are_plain_text(tiny: tuple[str, str], monkeypatch:
     _, folder = tiny
     filler = load_filler(folder)
     given = asked(filler, "[MASK] <mask> [SEP] </s> film", 2, True, monkeypatch)
-    assert given["input_ids"][0].tolist().count(filler._mask) == 1
+    assert given["pieces"].count(filler._cut.id_to_token(filler._mask)) == 1
 
 
 def test_company_does_not_matter_to_other_models(tiny: tuple[str, str]) -> None:
@@ -410,7 +483,7 @@ def test_names_tell_everything_that_changes_results(tiny: tuple[str, str]) -> No
     base = Masked()
     variants = [
         *(base, replace(base, k=49), replace(base, pair=False), replace(base, window=31), replace(base, same_stem=True)),
-        *(replace(base, blend=base.blend + 0.5), Masked(tiny[1]), Masked("bert-base-uncased")),
+        *(replace(base, together=True), replace(base, blend=base.blend + 0.5), Masked(tiny[1]), Masked("bert-base-uncased")),
     ]
     assert len({source.name for source in variants}) == len(variants)
     assert hashlib.sha256(hashlib.sha256(EMBEDDED.read_bytes()).digest()).hexdigest()[:8] in base.name

@@ -412,7 +412,6 @@ def test_a_few_candidates_need_no_model(gpt: str, monkeypatch: pytest.MonkeyPatc
 
 def test_equal_candidates_stay_in_their_order(gpt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Same:
-        def prepare(self) -> None: ...
         def __call__(self, texts: Sequence[str]) -> Any:
             return np.zeros(len(texts))
 

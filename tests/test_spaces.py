@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -32,7 +31,7 @@ from scrimp.spaces import (
     use,
     wordnet,
 )
-from scrimp.spaces.encoders import ENCODERS, OneByOne, similarity
+from scrimp.spaces.encoders import ENCODERS, OneByOne, SentenceEncoder, similarity
 from scrimp.spaces.grid import MOST, UNKNOWN_WORD, Slot, WordGrid
 from scrimp.spaces.inflect import guess, inflect
 from scrimp.spaces.rules import Field, Rule, outside
@@ -659,6 +658,15 @@ def test_an_inflected_word_comes_from_its_lemma() -> None:
     assert not {"large", "bigger", "braggart", "prominent"} & set(bigger)
 
 
+def test_lemmas_are_those_that_nltk_reads() -> None:
+    net = wordnet._net()
+    for pos in "nvar":
+        for synset in list(net.all_synsets(pos))[::500]:
+            assert wordnet._names(pos, synset.offset()) == tuple(synset.lemma_names())
+    assert any("(" in line for line in wordnet._data("a").decode().split("\n")[29:2000])  # there are marks to leave out
+    assert not any("(" in name for synset in net.all_synsets("a") for name in wordnet._names("a", synset.offset()))
+
+
 def test_the_part_of_speech_chooses_the_senses() -> None:
     verb, noun = "They love it.", "Their love ended."
     assert "enjoy" in candidates(TAGGED, verb, "love")
@@ -879,35 +887,35 @@ def test_a_words_own_form_suggests_a_tag(word: str, lemma: str, pos: str, tag: s
 
 
 @pytest.fixture(params=ENCODERS, scope="module")
-def encoder(request: pytest.FixtureRequest) -> OneByOne:
+def encoder(request: pytest.FixtureRequest) -> SentenceEncoder:
     made = ENCODERS[request.param]()
-    assert isinstance(made, OneByOne)
+    assert isinstance(made, SentenceEncoder)
     return made
 
 
 ODD = ("", " ", "\0", "a\0b", "😀👩‍👩‍👧", "\ud800", "\ud83d\ude00", "שלום", "x" * 300, "<br />", "word " * 40)
 
 
-def alone(encoder: OneByOne, text: str) -> NDArray[np.float32]:
+def alone(encoder: SentenceEncoder, text: str) -> NDArray[np.float32]:
     """As in a process that has seen no other text."""
     encoder._memo.clear()
     (vector,) = encoder([text])
     return np.asarray(vector, np.float32)
 
 
-def test_rows_are_unit_vectors(encoder: OneByOne) -> None:
+def test_rows_are_unit_vectors(encoder: SentenceEncoder) -> None:
     vectors = encoder([*SENTENCES, *ODD])
     assert vectors.shape == (len(SENTENCES) + len(ODD), encoder.width)
     assert vectors.dtype == np.float32
     assert np.abs(np.linalg.norm(vectors.astype(np.float64), axis=1) - 1).max() < 1e-6
 
 
-def test_no_text_gives_no_row(encoder: OneByOne) -> None:
+def test_no_text_gives_no_row(encoder: SentenceEncoder) -> None:
     assert encoder([]).shape == (0, {"use(quantised)": 512, "minilm(l6-v2)": 384}[encoder.name])
     assert encoder([]).dtype == np.float32
 
 
-def test_a_vector_does_not_depend_on_the_batch(encoder: OneByOne) -> None:
+def test_a_vector_does_not_depend_on_the_batch(encoder: SentenceEncoder) -> None:
     texts = [*SENTENCES, *ODD]
     encoder._memo.clear()
     together = encoder([*texts, *texts[:3]])
@@ -924,25 +932,25 @@ def test_a_vector_does_not_depend_on_the_batch(encoder: OneByOne) -> None:
         ("How old are you?", "What is your age?", "The train leaves at noon."),
     ],
 )
-def test_a_paraphrase_is_closer_than_another_sentence(encoder: OneByOne, text: str, near: str, far: str) -> None:
+def test_a_paraphrase_is_closer_than_another_sentence(encoder: SentenceEncoder, text: str, near: str, far: str) -> None:
     base, close, away = encoder([text, near, far])
     assert similarity(base, close) > similarity(base, away) + 0.3
     assert similarity(base, base) == pytest.approx(1)
 
 
-def test_nul_and_surrogates_do_not_cut_a_text(encoder: OneByOne) -> None:
+def test_nul_and_surrogates_do_not_cut_a_text(encoder: SentenceEncoder) -> None:
     whole, nul, cut = encoder(["good film", "good\0film", "good"])
     assert whole.tobytes() == nul.tobytes() != cut.tobytes()
     assert encoder(["bad \ud800 film"]).tobytes() == encoder(["bad ? film"]).tobytes()
 
 
-def test_a_long_text_is_read_to_its_end(encoder: OneByOne) -> None:
+def test_a_long_text_is_read_to_its_end(encoder: SentenceEncoder) -> None:
     film = "The film was wonderful and old. " * 100
     a, b = encoder([film, film + "Mix the flour with two eggs."])
     assert 0.9 < similarity(a, b) < 0.999999
 
 
-def test_a_text_of_ten_thousand_words_has_a_vector(encoder: OneByOne) -> None:
+def test_a_text_of_ten_thousand_words_has_a_vector(encoder: SentenceEncoder) -> None:
     (vector,) = encoder(["word " * 10_000])
     assert np.linalg.norm(vector) == pytest.approx(1)
 
@@ -959,22 +967,20 @@ def tell(text: str) -> NDArray[np.float32]:
     return np.array([len(text), text.count("a"), 0], np.float32)
 
 
-def test_an_encoder_keeps_the_order_and_encodes_a_text_once_in_a_prepared_thread() -> None:
-    prepared: set[int] = set()
-    seen: list[tuple[str, int]] = []
+def test_an_encoder_keeps_the_order_and_encodes_a_text_once() -> None:
+    seen: list[str] = []
 
     def encode(text: str) -> NDArray[np.float32]:
-        seen.append((text, threading.get_ident()))
+        seen.append(text)
         return tell(text)
 
-    toy_encoder = OneByOne("toy", 3, encode, lambda: prepared.add(threading.get_ident()))
+    toy_encoder = OneByOne("toy", 3, encode)
     texts = ["aa", "b", "", "ab", "aa", "abc", "b", *("a" * n for n in range(50))]
     expected = np.stack([tell(text) / max(1.0, float(np.linalg.norm(tell(text)))) for text in texts])
     expected[[2, 7]] = (1, 0, 0)  # the empty text has no direction: still a unit vector
     assert np.allclose(toy_encoder(texts), expected)
     assert np.allclose(toy_encoder(texts[::-1]), expected[::-1])
-    assert sorted(text for text, _ in seen) == sorted(set(texts))
-    assert {thread for _, thread in seen} <= prepared
+    assert sorted(seen) == sorted(set(texts))
 
 
 def test_the_judge_neither_heeds_nor_changes_the_number_of_threads() -> None:
