@@ -222,7 +222,7 @@ def test_a_floor_inside_the_moves() -> None:
     assert len(results.fooled) > 3
     assert all((record.similarity or 0) >= 0.85 - 1e-6 for record in results.fooled)
     greedy = attack("wordcnn-mr", texts, "greedy-wordnet", floor=0.85, judge=None)
-    assert results.success_at([10])[10] > 2 * greedy.success_at([10])[10]
+    assert (results.success_at([10])[10] or 0) > 2 * (greedy.success_at([10])[10] or 0)
 
 
 def _four_slots() -> Grid:
