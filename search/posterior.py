@@ -13,10 +13,7 @@ from .moves import expected, fitted, without
 EXPLORE = 2.0  # a single move is chosen by its mean plus this many standard deviations
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
 TIRES = 30  # answers after which that allowance has shrunk by a third
-DOUBTFUL, WARY = (
-    0.25,
-    2.0,
-)  # with less than this share of the prior's gain found true, the allowance is so many times as wide
+DOUBTFUL, WARY = 0.1, 1.5  # where less of the prior's gain was found true, the allowance is so many times as wide
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 SLACK = 1.0  # a removal is tried although the model expects to fall short by this much
 
@@ -61,8 +58,12 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
         if code is None:
             return None
         answers = yield Ask(code[None])
-        if not answers.answered[0]:
-            continue
+        if not answers.answered[0]:  # a rule or the floor refuses it: words that cost much similarity make way
+            code = yield from fitted(code, _hopes(model, code))
+            if code.tobytes() in tried:
+                continue
+            tried.add(code.tobytes())
+            answers = yield Ask(code[None])
         odds = scale(answers.margin[0])
         model.learn_odds(code, odds)
         if answers.fooled[0]:
@@ -89,6 +90,13 @@ def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> 
             tried.add(code.tobytes())
             return code
     return None
+
+
+def _hopes(model: Influences, code: Codes) -> Floats:
+    """What each slot's swap in a code may do, hopefully."""
+    value, swaps = np.zeros(len(code)), model.swaps(code)
+    value[model.slots[swaps]] = model.mean[swaps] + model.deviation[swaps]
+    return value
 
 
 def _step_values(model: Influences, here: Codes) -> Floats:
