@@ -141,9 +141,9 @@ RECIPES: dict[str, Recipe] = {
             floor=_FLOOR_05,
             window=15,
         ),
-        # The schedule and the copying of words are the original's; texts of any length are taken. Its candidates are HowNet's: `--space hownet`, with the
-        # data at hand, puts them in; WordNet stands in. Any wrong class counts, where the original aims at one. Stops at the
-        # first text that fools, inside a generation too.
+        # The schedule and the copying of words are the original's; texts of any length are taken. Its candidates are HowNet's:
+        # `--space hownet`, with the data at hand, puts them in; WordNet stands in. Any wrong class counts, where the original
+        # aims at one. Stops at the first text that fools, inside a generation too.
         Recipe("pso", SPACES["wordnet"], SEARCHES["swarm"], "a particle swarm, paid up to the first success", _PSO),
         # Generations are paid for in full. What changes more than a quarter of the words was no success: such a move is not
         # made here, so it costs nothing either.
