@@ -141,9 +141,9 @@ RECIPES: dict[str, Recipe] = {
             floor=_FLOOR_05,
             window=15,
         ),
-        # The schedule and the copying of words are the original's. Its candidates are HowNet's: `--space hownet`, with the
-        # data at hand, puts them in; WordNet stands in. Any wrong class counts, where the original aims at one. Stops at the
-        # first text that fools, inside a generation too.
+        # The schedule and the copying of words are the original's; texts of any length are taken. Its candidates are HowNet's:
+        # `--space hownet`, with the data at hand, puts them in; WordNet stands in. Any wrong class counts, where the original
+        # aims at one. Stops at the first text that fools, inside a generation too.
         Recipe("pso", SPACES["wordnet"], SEARCHES["swarm"], "a particle swarm, paid up to the first success", _PSO),
         # Generations are paid for in full. What changes more than a quarter of the words was no success: such a move is not
         # made here, so it costs nothing either.
@@ -302,7 +302,8 @@ RECIPES: dict[str, Recipe] = {
         ),
         # Nouns, verbs, adjectives and adverbs of three letters or more, stop words too; names stay here. It looks at the
         # part of speech of a candidate only when it mutates, here never, and compares 40 words around the mutated word, here
-        # around all changed ones.
+        # around all changed ones. Its code for pairs stops with an error before it breeds; pairs are bred here by the same
+        # constants, where that code names 1000 rounds and no limit to mutations.
         Recipe(
             "hard-label@released",
             WordSpace(CounterFitted(), (PartOfSpeech(), MinLength(3))),

@@ -90,7 +90,7 @@ def _figures(records: Sequence[Record], budget: int | None, fields: Sequence[int
         "similarity": _mean(_nearness(use(), texts)),  # whole texts, whatever window guided the search
         "judged": _mean(_nearness(minilm(), texts)),
         "charged": _mean([min(record.charged, limit) for record in records]),
-        "asked": _mean([record.asked for record in records]),
+        "asked": _mean([record.asked - record.spared for record in records]),  # all three go on text by text
     }
 
 

@@ -17,6 +17,7 @@ MUTATIONS = 25  # lambda, per slot
 DRAWS = 2500  # of the whole text, when no prefix flips the label (released)
 TIRED = 15  # rounds with the same best text, or with no survivor, before the released code stops
 STILL = 5  # rounds in which all members are one text; each tries up to 29 mutations of it
+BLOCK = 16  # rows of one ask: what a success spares counts as asked, and these forms would not have asked it
 LEAST = float(np.cos(1.0))  # the released score is 1 - arccos(cosine) and must be above 0
 
 
@@ -28,12 +29,13 @@ def nearness(answers: Answers, codes: Codes) -> Floats:
 
 def _in_turn(codes: Codes) -> Generator[Ask, Reply, int | None]:
     """Pay row by row up to the first that flips the label; its number. Only that one is encoded: it is asked for again."""
-    answers = yield Ask(codes, until_fooled=True)
-    if not answers.fooled.any():
-        return None
-    hit = int(answers.fooled.argmax())
-    yield Ask(codes[hit : hit + 1], encode=True)
-    return hit
+    for start in range(0, len(codes), BLOCK):
+        answers = yield Ask(codes[start : start + BLOCK], until_fooled=True)
+        if answers.fooled.any():
+            hit = start + int(answers.fooled.argmax())
+            yield Ask(codes[hit : hit + 1], encode=True)
+            return hit
+    return None
 
 
 def _odds(values: Floats) -> Floats:
