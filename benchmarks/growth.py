@@ -159,26 +159,25 @@ def draw(record: dict[str, Any], folder: Path) -> list[Path]:
     return made
 
 
-def run(points: dict[str, Sequence[int]], one: Callable[[str, int, str], dict[str, Any]]) -> dict[str, Any]:
-    """All points and, per axis and recipe, how each figure grows."""
-    rows = [one(axis, value, recipe) for axis, values in points.items() for value in values for recipe in RECIPES]
-    growth = {
+def run(points: dict[str, Sequence[int]], one: Callable[[str, int, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """All points of these axes."""
+    return [one(axis, value, recipe) for axis, values in points.items() for value in values for recipe in RECIPES]
+
+
+def growth(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Per axis and recipe, how each figure grows."""
+    names = ("charged_per_text", "engine_ms_per_charged", "grid_ms_per_text", "cpu_ms_per_text", "peak_rss_mb")
+    return {
         axis: {
             recipe: {
                 name: exponents([row for row in rows if row["axis"] == axis and row["recipe"] == recipe], name)
-                for name in (
-                    "charged_per_text",
-                    "engine_ms_per_charged",
-                    "grid_ms_per_text",
-                    "cpu_ms_per_text",
-                    "peak_rss_mb",
-                )
+                for name in names
             }
             for recipe in RECIPES
         }
-        for axis in points
+        for axis in POINTS
+        if any(row["axis"] == axis for row in rows)
     }
-    return {"points": rows, "exponents": growth}
 
 
 def _apart(axis: str, value: int, recipe: str) -> dict[str, Any]:
@@ -206,7 +205,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         parser.error("the pictures need matplotlib; install it with: pip install 'scrimp[plots]'")
     if not args.plots:
-        record = run({axis: POINTS[axis] for axis in args.axes.split(",")}, _apart)
+        axes = args.axes.split(",")
+        kept = json.loads(args.out.read_text())["points"] if args.out.exists() else []  # other axes stay as they were
+        rows = [row for row in kept if row["axis"] not in axes] + run({axis: POINTS[axis] for axis in axes}, _apart)
+        record = {"points": rows, "exponents": growth(rows)}
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
         print(json.dumps(record["exponents"], indent=1))
