@@ -145,14 +145,19 @@ def draw(record: dict[str, Any], folder: Path) -> list[Path]:
             points = [p for p in record["points"] if p["axis"] == axis and p["recipe"] == recipe]
             axes.plot([p["value"] for p in points], [p[name] for p in points], marker="o", label=recipe)
         axes.set_xscale("log")
-        if axis == "examples":
-            axes.set_ylim(bottom=0)
+        values = sorted({p["value"] for p in record["points"] if p["axis"] == axis})
+        axes.set_xticks(values, [f"{value:,}" for value in values], minor=False)
+        axes.minorticks_off()
+        axes.tick_params(labelsize=8)
+        if axis in ("examples", "candidates"):
+            axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
         else:
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel(titles[axis][0])
         axes.set_ylabel(titles[axis][1])
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(loc="lower left" if axis in ("examples", "width") else "upper left")
         made.append(folder / f"growth-{axis}.svg")
         figure.savefig(made[-1], metadata={"Date": None})
         pyplot.close(figure)
