@@ -145,40 +145,44 @@ def draw(record: dict[str, Any], folder: Path) -> list[Path]:
             points = [p for p in record["points"] if p["axis"] == axis and p["recipe"] == recipe]
             axes.plot([p["value"] for p in points], [p[name] for p in points], marker="o", label=recipe)
         axes.set_xscale("log")
-        if axis == "examples":
-            axes.set_ylim(bottom=0)
+        values = sorted({p["value"] for p in record["points"] if p["axis"] == axis})
+        axes.set_xticks(values, [f"{value:,}" for value in values], minor=False)
+        axes.minorticks_off()
+        axes.tick_params(labelsize=8)
+        if axis in ("examples", "candidates"):
+            axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
         else:
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlabel(titles[axis][0])
         axes.set_ylabel(titles[axis][1])
         axes.grid(alpha=0.3)
-        axes.legend()
+        axes.legend(loc="lower left" if axis in ("examples", "width") else "upper left")
         made.append(folder / f"growth-{axis}.svg")
         figure.savefig(made[-1], metadata={"Date": None})
         pyplot.close(figure)
     return made
 
 
-def run(points: dict[str, Sequence[int]], one: Callable[[str, int, str], dict[str, Any]]) -> dict[str, Any]:
-    """All points and, per axis and recipe, how each figure grows."""
-    rows = [one(axis, value, recipe) for axis, values in points.items() for value in values for recipe in RECIPES]
-    growth = {
+def run(points: dict[str, Sequence[int]], one: Callable[[str, int, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """All points of these axes."""
+    return [one(axis, value, recipe) for axis, values in points.items() for value in values for recipe in RECIPES]
+
+
+def growth(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Per axis and recipe, how each figure grows."""
+    names = ("charged_per_text", "engine_ms_per_charged", "grid_ms_per_text", "cpu_ms_per_text", "peak_rss_mb")
+    return {
         axis: {
             recipe: {
                 name: exponents([row for row in rows if row["axis"] == axis and row["recipe"] == recipe], name)
-                for name in (
-                    "charged_per_text",
-                    "engine_ms_per_charged",
-                    "grid_ms_per_text",
-                    "cpu_ms_per_text",
-                    "peak_rss_mb",
-                )
+                for name in names
             }
             for recipe in RECIPES
         }
-        for axis in points
+        for axis in POINTS
+        if any(row["axis"] == axis for row in rows)
     }
-    return {"points": rows, "exponents": growth}
 
 
 def _apart(axis: str, value: int, recipe: str) -> dict[str, Any]:
@@ -206,7 +210,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         parser.error("the pictures need matplotlib; install it with: pip install 'scrimp[plots]'")
     if not args.plots:
-        record = run({axis: POINTS[axis] for axis in args.axes.split(",")}, _apart)
+        axes = args.axes.split(",")
+        kept = json.loads(args.out.read_text())["points"] if args.out.exists() else []  # other axes stay as they were
+        rows = [row for row in kept if row["axis"] not in axes] + run({axis: POINTS[axis] for axis in axes}, _apart)
+        record = {"points": rows, "exponents": growth(rows)}
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n")
         print(json.dumps(record["exponents"], indent=1))

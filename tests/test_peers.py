@@ -100,7 +100,8 @@ def record() -> dict[str, Any]:
         "mean_batch": 2.0,
         "cpu_s": 2.0,
         "peak_rss_mb": 800.0,
-        "outside_ms_per_attack": 4.0,
+        "victim_cpu_s": 1.0,
+        "attacked": 10,
     }
     theirs = row | {"engine": "textattack", "wall_s": 4.0, "outside_ms_per_text": 0.5}
     ours = row | {
@@ -117,6 +118,7 @@ def test_ratios_and_table() -> None:
     rows = record()["rows"]
     (found,) = ratios(rows)
     assert (found["wall_s"], found["outside_ms_per_text"], found["distinct_mean"]) == (8.0, 25.0, 2.0)
+    assert found["outside_ms_per_attack"] == 1.0
     lines = markdown({"rows": rows}).splitlines()
     assert len(lines) == 4
     assert "| scrimp | `pwws@released` | none | 90.0 | - | 9.0 | 4.0 |" in lines[3]
