@@ -81,12 +81,10 @@ class Influences:
 
     def _foreseen(self, code: Codes) -> tuple[Floats, float, float]:
         """Covariance of everything with the log-odds of a text, their variance and their mean."""
-        swaps, slots = self.swaps(code), code.nonzero()[0]
+        swaps = self.swaps(code)
         total = float(self._gain[swaps].sum())
         shared = np.empty(len(self.slots) + 2)
-        shared[:-2] = SHARE[1] ** 2 * total * self._gain
-        for slot in slots:
-            shared[self.first[slot] : self.first[slot + 1] if slot + 1 < len(self.first) else -2] += SLOT**2
+        shared[:-2] = SHARE[1] ** 2 * total * self._gain + SLOT**2 * (code > 0)[self.slots]
         shared[swaps] += SWAP**2
         shared[-2] = SHARE[1] ** 2 * total
         shared[-1] = self._doubt**2
@@ -94,7 +92,7 @@ class Influences:
         seen = self._rows[: self.answers]
         known = seen[:, swaps].sum(1) + seen[:, -1]
         shared -= known @ seen
-        spread = max(prior + NOISE**2 * len(slots) - float(known @ known), TINY)
+        spread = max(prior + NOISE**2 * len(swaps) - float(known @ known), TINY)
         return shared, spread, self.start + float(self.mean[swaps].sum())
 
     def _take_in(self, row: Floats, surprise: float) -> None:

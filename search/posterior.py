@@ -54,9 +54,10 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
     here, level = np.zeros(len(model.first), np.int16), model.start
     tried = {here.tobytes()}  # asked for, or found to break a rule
     while True:
-        code = yield from _next(model, here, tried, thorough)
+        code = _next(model, here, tried, thorough)
         if code is None:
             return None
+        tried.add(code.tobytes())
         answers = yield Ask(code[None])
         if not answers.answered[0]:  # a rule or the floor refuses it: words that cost much similarity make way
             code = yield from fitted(code, _hopes(model, code))
@@ -72,22 +73,17 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
             here, level = code, odds
 
 
-def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> Generator[Ask, Reply, Codes | None]:
+def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> Codes | None:
     """The smallest joint move that should fool; if it is known already, the best single step from the best text so far."""
     whole = _smallest(model)
     if whole.tobytes() not in tried:
-        tried.add(whole.tobytes())
-        code = yield from fitted(whole, np.maximum.reduceat(model.mean, model.first))
-        if code is whole or code.tobytes() not in tried:
-            tried.add(code.tobytes())
-            return code
+        return whole
     if not thorough and _hopeless(model):
         return None
     for swap in np.argsort(-_step_values(model, here), kind="stable"):
         code = here.copy()
         code[model.slots[swap]] = model.choices[swap]
         if code.tobytes() not in tried:
-            tried.add(code.tobytes())
             return code
     return None
 
