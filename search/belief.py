@@ -3,11 +3,12 @@ boundary, and each answer moves a Gaussian belief about all of them (probit regr
 
 from __future__ import annotations
 
-from math import erfc, exp, pi, sqrt
+from math import erfc, sqrt
 
 import numpy as np
 
 from ..attacks.types import Bools, Codes, Floats, Grid
+from .influence import hazard
 from .moves import Slots
 
 DISTANCE = -1.5, 0.7  # of the clean text: mean and spread. All scales are relative to it.
@@ -47,7 +48,7 @@ class Belief:
         scale = sqrt(max(float(shared[taken].sum()), 0.0) + NOISE**2 * len(taken))
         sign = 1 if flipped else -1
         z = sign * float(self.mean[taken].sum()) / scale
-        pull = _hazard(z)
+        pull = hazard(z)
         self.mean += shared * (sign * pull / scale)
         self._spread -= np.outer(shared, shared * (pull * (pull + z) / scale**2))
 
@@ -74,10 +75,3 @@ class Belief:
         codes = np.tile(base, (int(which.sum()), 1))
         codes[np.arange(len(codes)), self.slots[which]] = self.choices[which]
         return codes
-
-
-def _hazard(z: float) -> float:
-    """The normal density over its distribution function."""
-    if z < -6:
-        return -z - 1 / z
-    return 2 * exp(-z * z / 2) / sqrt(2 * pi) / erfc(-z / sqrt(2))

@@ -74,7 +74,7 @@ class Influences:
         shared, spread, expected = self._foreseen(code)
         sign = 1.0 if flipped else -1.0
         z = sign * expected / sqrt(spread)
-        pull = _hazard(z)
+        pull = hazard(z)
         told = sqrt(pull * (pull + z)) if pull + z > 0 else TINY
         self._take_in(shared * told / sqrt(spread), sign * pull / told)
         self._missed += 1  # a label tells nothing about the spreads
@@ -106,7 +106,7 @@ class Influences:
         self._variance -= row[:-2] ** 2
 
 
-def _hazard(z: float) -> float:
+def hazard(z: float) -> float:
     """The normal density over its distribution function."""
     if z < -6:
         return -z - 1 / z
