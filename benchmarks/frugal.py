@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compare import MEASURED, compare
+from .compare import MEASURED, added, compare
 
 OURS = ("scrimp", "scrimp-pruned", "scrimp-labels", "scrimp-labels-pruned")
 OTHERS = ("greedy-wordnet", "pwws", "attention-lsh", "random-wordnet", "restore-wordnet", "hard-label")  # the last is slow
@@ -58,8 +58,8 @@ SETTINGS = (
 )
 
 
-def run(setting: Setting, data: Path, models: Path, out: Path) -> None:
-    """Measure a setting, all recipes on WordNet's candidates, and keep the record."""
+def run(setting: Setting, data: Path, models: Path, out: Path, only: Sequence[str] = ()) -> None:
+    """Measure a setting, all recipes (or only some) on WordNet's candidates, and keep the record."""
 
     def found(name: str | None) -> str | None:
         return str(models / name.removeprefix("models/")) if name and name.startswith("models/") else name
@@ -67,7 +67,7 @@ def run(setting: Setting, data: Path, models: Path, out: Path) -> None:
     record = compare(
         found(setting.victim) or setting.victim,
         data / setting.data,
-        setting.recipes,
+        [name for name in setting.recipes if not only or name in only],
         setting.n,
         floor=setting.floor,
         space="wordnet",
@@ -75,7 +75,10 @@ def run(setting: Setting, data: Path, models: Path, out: Path) -> None:
         learn=setting.learn,
         edit=setting.edit,
     )
-    (out / f"{setting.name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    path = out / f"{setting.name}.json"
+    if only and path.exists():
+        record = added(json.loads(path.read_text()), record, order=setting.recipes)
+    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def missing(setting: Setting, data: Path, models: Path) -> list[str]:
@@ -90,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("settings", nargs="*", help=f"which (all): {', '.join(setting.name for setting in SETTINGS)}")
     parser.add_argument("--data", type=Path, required=True, help="directory of the test lines")
     parser.add_argument("--models", type=Path, default=Path("models"), help="directory of trained models (%(default)s)")
+    parser.add_argument("--recipes", default="", help="measure these again and keep the other rows (all)")
     parser.add_argument("--out", type=Path, default=MEASURED, help="where the records go (%(default)s)")
     args = parser.parse_args(arguments)
     unknown = set(args.settings) - {setting.name for setting in SETTINGS}
@@ -104,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{setting.name}: left out, {', '.join(absent)} is not there", file=sys.stderr)
             continue
         print(f"{setting.name}:", file=sys.stderr, flush=True)
-        run(setting, args.data, args.models, args.out)
+        run(setting, args.data, args.models, args.out, [name for name in args.recipes.split(",") if name])
 
 
 if __name__ == "__main__":

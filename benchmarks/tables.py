@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
 def pick(table: str, rows: Sequence[str], columns: Sequence[str]) -> str:
     """The rows and columns asked for, in the table's own order of rows and the given order of columns."""
     head, _, *body = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines() if "|" in line)
-    renamed = dict(column.split(">", 1) if ">" in column else (column, column) for column in columns or head)
+    renamed = {column.split(">")[0]: column.split(">")[-1] for column in columns or head}
     if unknown := [column for column in renamed if column not in head]:
         raise ValueError(f"no column {', '.join(unknown)}; there are {', '.join(head)}")
     kept = [cells for cells in body if not rows or any(cell.strip("`") in rows or cell in rows for cell in cells)]

@@ -14,6 +14,8 @@ EXPLORE = 2.0  # a single move is chosen by its mean plus this many standard dev
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
 TIRES = 30  # answers after which that allowance has shrunk by a third
 DOUBTFUL, WARY = 0.1, 1.5  # where less of the prior's gain was found true, the allowance is so many times as wide
+PACE = 1.2  # each answer lets the next joint move aim so many times as far: influences may be smaller than expected
+GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 SLACK = 1.0  # a removal is tried although the model expects to fall short by this much
 
@@ -74,13 +76,21 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
 
 
 def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> Codes | None:
-    """The smallest joint move that should fool; if it is known already, the best single step from the best text so far."""
+    """The smallest joint move that should fool; if it is known already, the best step from the best text so far."""
     whole = _smallest(model)
     if whole.tobytes() not in tried:
         return whole
     if not thorough and _hopeless(model):
         return None
-    for swap in np.argsort(-_step_values(model, here), kind="stable"):
+    value = _step_values(model, here)
+    if model.answers < STEPS:
+        best = model.best(value)
+        lead = best[np.argsort(-value[best], kind="stable")][: 1 + len(here) // GROUP]
+        code = here.copy()
+        code[model.slots[lead]] = model.choices[lead]
+        if code.tobytes() not in tried:
+            return code
+    for swap in np.argsort(-value, kind="stable"):
         code = here.copy()
         code[model.slots[swap]] = model.choices[swap]
         if code.tobytes() not in tried:
@@ -123,7 +133,7 @@ def _smallest(model: Influences) -> Codes:
     picks = model.best(model.mean)
     picks = picks[np.argsort(-model.mean[picks], kind="stable")]
     value = model.mean[picks]
-    crossing = np.flatnonzero(model.start + np.cumsum(value) > 0)
+    crossing = np.flatnonzero(model.start * PACE ** min(model.answers, 50) + np.cumsum(value) > 0)
     return model.code(picks[: crossing[0] + 1] if len(crossing) else picks[value > 0])
 
 
