@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -331,3 +332,31 @@ def test_attention_as_prior_counts_words_whatever_replaces_them() -> None:
     assert choose_prior("attention", scrimp.wrap(lambda texts: texts, "mine", ("cat", "dog"))) is None
     found = scrimp.attack(cnn, [example], "scrimp", prior="attention", budget=20, guide=None, judge=None)
     assert found[0].prior == prior.name
+
+
+class _Many:
+    """Sixty words that may each become another."""
+
+    name = "many"
+
+    def __call__(self, examples: Sequence[Example]) -> list[Grid]:
+        made: list[Grid] = []
+        for example in examples:
+            found = words(example.text[0])
+            slots = [Slot(0, i, word.start, word.end, ("b",)) for i, word in enumerate(found)]
+            made.append(WordGrid(example.text, {0: found}, slots))
+        return made
+
+
+def test_many_small_influences_add_up_in_few_queries() -> None:
+    """A text that flips when half of its sixty words are changed, each worth little: joint moves and steps in groups."""
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        share = [1 / (1 + np.exp(-0.1 * (text.split().count("a") - 29.5))) for text in texts]
+        return [[1 - value, value] for value in share]
+
+    rows = [("a " * 60, 1)]
+    found = attack(predict, rows, "scrimp", space=_Many(), budget=200, judge=None, guide=None)
+    assert found[0].status == "fooled"
+    assert found[0].charged < 20
+    assert 31 <= len(found[0].changes) < 50
