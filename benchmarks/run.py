@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -25,6 +24,7 @@ from ..victims import VICTIMS, load_victim
 from ..victims.wrap import labels_only as only_labels
 from ..victims.wrap import wrap
 from .data import from_rows, read_examples
+from .memory import peak_mb
 from .records import Journal
 from .results import Cost, Results
 from .spec import Spec
@@ -224,7 +224,7 @@ def attack(
         victim_s=spent.seconds,
         victim_calls=spent.calls,
         sent=spent.sent,
-        peak_rss_mb=_peak_mb(),
+        peak_rss_mb=peak_mb(),
         cpu_s=time.process_time() - cpu,
         victim_cpu_s=spent.cpu,
         encoder_cpu_s=engine.encoder_cpu,
@@ -240,12 +240,3 @@ def _finished(journal: Journal, todo: list[Example]) -> dict[str, Record]:
                 f"{journal.path}: example {record.id!r} had another text; resume with the same data, or another --out"
             )
     return {record.id: record for record in journal.done if record.id in texts and record.status != "error"}
-
-
-def _peak_mb() -> float:
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

@@ -6,7 +6,6 @@ This file is read by the peer's interpreter too, so it needs nothing but the sta
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...attacks.types import Gives, Text, Victim
+from ..memory import peak_mb
 
 Slots = list[tuple[int, int, int, list[str]]]  # word number, start, end, candidates
 
@@ -86,10 +86,7 @@ class Job:
 
 def cost(meter: Meter, wall: float, cpu: float) -> dict[str, Any]:
     """What a run used since these two readings of the clocks."""
-    import resource  # not on Windows
-
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
     return {
         "victim_calls": meter.calls,
         "sent": meter.sent,
@@ -98,5 +95,5 @@ def cost(meter: Meter, wall: float, cpu: float) -> dict[str, Any]:
         "cpu_s": cpu,
         "victim_cpu_s": meter.cpu,
         "outside_ms_per_text": 1000 * (cpu - meter.cpu) / max(1, meter.sent),
-        "peak_rss_mb": peak,
+        "peak_rss_mb": peak_mb(),
     }
