@@ -42,7 +42,8 @@ def throughput(record: dict[str, Any]) -> str:
 def speeds(record: dict[str, Any]) -> str:
     """Texts per second of victims, by the kind of text and the size of a call."""
     rows, sizes = [], dict[str, None]()
-    for victim, kinds in record["texts_per_second"].items():
+    for victim, found in record["texts_per_second"].items():
+        kinds = {kind: ways for kind, ways in found.items() if isinstance(ways, dict)}  # beside the load of the machine
         for way in dict.fromkeys(way for ways in kinds.values() for way in ways):
             rates = {f"{kind}: {n}": rate for kind, ways in kinds.items() for n, rate in ways.get(way, {}).items()}
             sizes |= dict.fromkeys(rates)
