@@ -38,12 +38,17 @@ class Influences:
         self.share = SHARE[0]  # of the prior's gain, as far as answers tell
         self.answers = 0
         self._missed = 0.0  # squares of surprises
+        self._texts, self._odds = [np.zeros(len(grid.sizes), np.int16)], [start]
+
+    @property
+    def scale(self) -> float:
+        """Of all variances: how far answers surprised."""
+        return (TRUST + self._missed) / (TRUST + self.answers)
 
     @property
     def deviation(self) -> Floats:
         """Of every swap, wider where answers surprised."""
-        scale = (TRUST + self._missed) / (TRUST + self.answers)
-        return np.asarray(np.sqrt(scale * np.maximum(self._variance, 0)), np.float64)
+        return np.asarray(np.sqrt(self.scale * np.maximum(self._variance, 0)), np.float64)
 
     def swaps(self, code: Codes) -> Slots:
         """The numbers of a code's swaps."""
@@ -63,37 +68,77 @@ class Influences:
         return made
 
     def learn_odds(self, code: Codes, odds: float) -> None:
-        """The log-odds of a text, from its scores."""
-        shared, spread, expected = self._foreseen(code)
-        surprise = (odds - expected) / sqrt(spread)
+        """The log-odds of a text, from its scores. It is compared with the most alike of the texts known so far: what adding
+        up misses, the two have in common."""
+        base = max(range(len(self._texts)), key=lambda at: (-int((self._texts[at] != code).sum()), at))
+        swaps, signs = self._between(self._texts[base], code)
+        shared, spread = self._foreseen(swaps, signs)
+        spread += NOISE**2 * int((self._texts[base] != code).sum())
+        spread = max(spread, TINY)
+        surprise = (odds - self._odds[base] - float(signs @ self.mean[swaps])) / sqrt(spread)
         self._take_in(shared / sqrt(spread), surprise)
         self._missed += surprise**2
+        self._texts.append(code)
+        self._odds.append(odds)
 
     def learn_label(self, code: Codes, flipped: bool) -> None:
         """Which side of the boundary a text is on."""
-        shared, spread, expected = self._foreseen(code)
+        swaps = self.swaps(code)
+        shared, spread = self._foreseen(swaps, np.ones(len(swaps)), whole=True)
+        spread = max(spread + NOISE**2 * len(swaps), TINY)
         sign = 1.0 if flipped else -1.0
-        z = sign * expected / sqrt(spread)
+        z = sign * (self.start + float(self.mean[swaps].sum())) / sqrt(spread)
         pull = hazard(z)
         told = sqrt(pull * (pull + z)) if pull + z > 0 else TINY
         self._take_in(shared * told / sqrt(spread), sign * pull / told)
         self._missed += 1  # a label tells nothing about the spreads
 
-    def _foreseen(self, code: Codes) -> tuple[Floats, float, float]:
-        """Covariance of everything with the log-odds of a text, their variance and their mean."""
-        swaps = self.swaps(code)
-        total = float(self._gain[swaps].sum())
+    def chances(self, codes: Codes) -> Floats:
+        """That each of these texts is past the boundary, seen from the most alike of the texts known so far."""
+        known = np.array(self._texts)
+        slots = np.flatnonzero(codes.any(0) | known.any(0))  # only these differ
+        codes, known = codes[:, slots], known[:, slots]
+        far = np.array([(known != code).sum(1) for code in codes])
+        near = far.shape[1] - 1 - far[:, ::-1].argmin(1)
+        involved: Slots = np.unique(
+            np.concatenate([self.first[slots] + rows - 1 for rows in (codes, known)])[np.concatenate([codes, known]) > 0]
+        )
+        come, gone = (
+            (rows[:, np.searchsorted(slots, self.slots[involved])] == self.choices[involved]).astype(np.float64)
+            for rows in (codes, known[near])
+        )
+        moved = come - gone
+        mean = np.array(self._odds)[near] + moved @ self.mean[involved]
+        noise = self.scale * NOISE**2 * far[np.arange(len(codes)), near]
+        deviation = np.sqrt(np.maximum(((moved @ self.covariance(involved)) * moved).sum(1), 0) + noise + TINY)
+        return np.array([erfc(-value / sqrt(2)) / 2 for value in (mean / deviation).tolist()])
+
+    def covariance(self, swaps: Slots) -> Floats:
+        """Of the influences of these swaps with each other, wider where answers surprised."""
+        gain, slots, told = self._gain[swaps], self.slots[swaps], self._rows[: self.answers, swaps]
+        before = SHARE[1] ** 2 * np.outer(gain, gain) + SLOT**2 * (slots[:, None] == slots) + SWAP**2 * np.eye(len(swaps))
+        return np.asarray(self.scale * (before - told.T @ told), np.float64)
+
+    def _between(self, base: Codes, code: Codes) -> tuple[Slots, Floats]:
+        """The swaps by which two codes differ: 1 for those that come, -1 for those that go."""
+        differ = base != code
+        come, gone = self.swaps(np.where(differ, code, 0)), self.swaps(np.where(differ, base, 0))
+        return np.append(come, gone), np.repeat([1.0, -1.0], [len(come), len(gone)])
+
+    def _foreseen(self, swaps: Slots, signs: Floats, whole: bool = False) -> tuple[Floats, float]:
+        """Covariance of everything with a signed sum of influences, and its variance; with `whole` the start is part of it."""
+        total = float(signs @ self._gain[swaps])
         shared = np.empty(len(self.slots) + 2)
-        shared[:-2] = SHARE[1] ** 2 * total * self._gain + SLOT**2 * (code > 0)[self.slots]
-        shared[swaps] += SWAP**2
+        of_slot = np.bincount(self.slots[swaps], signs, len(self.first))
+        shared[:-2] = SHARE[1] ** 2 * total * self._gain + SLOT**2 * of_slot[self.slots]
+        shared[swaps] += SWAP**2 * signs
         shared[-2] = SHARE[1] ** 2 * total
-        shared[-1] = self._doubt**2
-        prior = float(shared[swaps].sum()) + self._doubt**2
+        shared[-1] = self._doubt**2 * whole
+        before = float(signs @ shared[swaps]) + self._doubt**2 * whole
         seen = self._rows[: self.answers]
-        known = seen[:, swaps].sum(1) + seen[:, -1]
+        known = seen[:, swaps] @ signs + seen[:, -1] * whole
         shared -= known @ seen
-        spread = max(prior + NOISE**2 * len(swaps) - float(known @ known), TINY)
-        return shared, spread, self.start + float(self.mean[swaps].sum())
+        return shared, before - float(known @ known)
 
     def _take_in(self, row: Floats, surprise: float) -> None:
         if self.answers == len(self._rows):

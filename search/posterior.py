@@ -17,7 +17,8 @@ DOUBTFUL, WARY = 0.1, 1.5  # where less of the prior's gain was found true, the 
 PACE = 1.2  # each answer lets the next joint move aim so many times as far: influences may be smaller than expected
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
-SLACK = 1.0  # a removal is tried although the model expects to fall short by this much
+NEW = 12  # new swaps that are considered in the place of others
+LEAST = 0.2  # words that a query must be expected to save
 
 
 class _Scale:
@@ -138,10 +139,10 @@ def _smallest(model: Influences) -> Codes:
 
 
 def _prune(best: Codes, odds: float, model: Influences, scale: _Scale, allowance: int) -> Asking:
-    """Fewer words: some put back, or one new swap for several of the old ones."""
+    """Fewer words: the text that is expected to save most of them, until none promises enough."""
     tried: set[bytes] = set()
     for _ in range(allowance):
-        trial = next((code for code in _fewer(best, odds, model) if code.tobytes() not in tried), None)
+        trial = next((code for code in _fewer(best, model) if code.tobytes() not in tried), None)
         if trial is None:
             return
         tried.add(trial.tobytes())
@@ -153,22 +154,28 @@ def _prune(best: Codes, odds: float, model: Influences, scale: _Scale, allowance
                 best, odds = trial, moved
 
 
-def _fewer(best: Codes, odds: float, model: Influences) -> Iterator[Codes]:
-    """Texts with fewer changed words that may still fool, the most promising first."""
-    slots = best.nonzero()[0]
-    influence = model.mean[model.swaps(best)]
-    order = np.argsort(influence, kind="stable")
-    safe = int((odds - np.cumsum(influence[order]) > 0)[:-1].sum())
-    for group in (order[:safe], *order[:, None]):  # as many as should still fool, then one by one
-        if 0 < len(group) < len(slots) and odds - influence[group].sum() > -SLACK:
-            yield without(best, slots[group])
+def _fewer(best: Codes, model: Influences) -> Iterator[Codes]:
+    """Texts with fewer changed words, those that should save most words first: as they are, or with one new swap."""
+    swaps = model.swaps(best)
+    order = model.slots[swaps[np.argsort(model.mean[swaps], kind="stable")]]
     value = _step_values(model, best)
-    for swap in np.argsort(-value, kind="stable"):
-        slot = model.slots[swap]
-        others = order[slots[order] != slot]
-        spare = int((odds + value[swap] - np.cumsum(influence[others]) > 0).sum())
-        if spare <= (best[slot] == 0):
-            return  # no lower value can free more words
-        code = without(best, slots[others[:spare]])
-        code[slot] = model.choices[swap]
-        yield code
+    fresh = np.argsort(-value, kind="stable")[:NEW]
+    rows = []
+    for swap in (None, *fresh[np.isfinite(value[fresh])].tolist()):
+        stays = order if swap is None else order[order != model.slots[swap]]
+        codes = np.tile(best, (len(stays) + 1, 1))
+        codes[:, stays] *= np.tri(len(stays) + 1, len(stays), -1, np.int16) == 0
+        if swap is not None:
+            codes[:, model.slots[swap]] = model.choices[swap]
+        rows.append(codes)
+    codes = np.concatenate(rows)
+    saved = np.count_nonzero(best) - np.count_nonzero(codes, axis=1)
+    few = (saved > 0) & codes.any(1)
+    if not few.any():
+        return
+    codes, saved = codes[few], saved[few]
+    worth = saved * model.chances(codes)
+    for row in np.argsort(-worth, kind="stable"):
+        if worth[row] < LEAST:
+            return
+        yield codes[row]
