@@ -14,11 +14,11 @@ EXPLORE = 2.0  # a single move is chosen by its mean plus this many standard dev
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
 TIRES = 30  # answers after which that allowance has shrunk by a third
 DOUBTFUL, WARY = 0.1, 1.5  # where less of the prior's gain was found true, the allowance is so many times as wide
-PACE = 1.2  # each answer lets the next joint move aim so many times as far: influences may be smaller than expected
+AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 NEW = 12  # new swaps that are considered in the place of others
-LEAST = 0.2  # words that a query must be expected to save
+LEAST = 0.12  # words that a query must be expected to save
 
 
 class _Scale:
@@ -78,7 +78,7 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
 
 def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> Codes | None:
     """The smallest joint move that should fool; if it is known already, the best step from the best text so far."""
-    whole = _smallest(model)
+    whole = _smallest(model, here)
     if whole.tobytes() not in tried:
         return whole
     if not thorough and _hopeless(model):
@@ -129,13 +129,21 @@ def _hopeless(model: Influences) -> bool:
     return bool(model.start + max(together, apart) < 0)
 
 
-def _smallest(model: Influences) -> Codes:
-    """The fewest swaps that are expected to cross the boundary; if none do, all that are expected to help."""
+def _smallest(model: Influences, here: Codes) -> Codes:
+    """The fewest swaps beyond the best text so far that are likely to cross the boundary; if none are, all that should help."""
+    taken = model.swaps(here)
+    now = np.zeros(len(here))
+    now[model.slots[taken]] = model.mean[taken]
     picks = model.best(model.mean)
-    picks = picks[np.argsort(-model.mean[picks], kind="stable")]
-    value = model.mean[picks]
-    crossing = np.flatnonzero(model.start * PACE ** min(model.answers, 50) + np.cumsum(value) > 0)
-    return model.code(picks[: crossing[0] + 1] if len(crossing) else picks[value > 0])
+    value = model.mean[picks] - now[model.slots[picks]]
+    picks = picks[np.argsort(-value, kind="stable")][: int((value > 0).sum())]
+    if not len(picks):
+        return here
+    codes = np.tile(here, (len(picks), 1))
+    for row, swap in enumerate(picks):
+        codes[row:, model.slots[swap]] = model.choices[swap]
+    likely = np.flatnonzero(model.chances(codes) >= AIM)
+    return np.asarray(codes[likely[0] if len(likely) else -1], np.int16)
 
 
 def _prune(best: Codes, odds: float, model: Influences, scale: _Scale, allowance: int) -> Asking:
