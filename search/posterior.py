@@ -91,9 +91,12 @@ def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> 
         code[model.slots[lead]] = model.choices[lead]
         if code.tobytes() not in tried:
             return code
-    for swap in np.argsort(-value, kind="stable"):
+    taken = model.swaps(here)
+    back = EXPLORE * model.deviation[taken] - model.mean[taken]  # of putting a word back
+    slots, choices = np.append(model.slots, model.slots[taken]), np.append(model.choices, np.zeros(len(taken), np.int64))
+    for step in np.argsort(-np.append(value, back), kind="stable"):
         code = here.copy()
-        code[model.slots[swap]] = model.choices[swap]
+        code[slots[step]] = choices[step]
         if code.tobytes() not in tried:
             return code
     return None
