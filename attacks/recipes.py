@@ -89,8 +89,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "scrimp-pruned",
             SPACES["wordnet"],
-            SEARCHES["posterior-120-thorough"],
-            "the same, never gives up, then up to 120 queries to change fewer words",
+            SEARCHES["posterior-30-thorough"],
+            "the same, never gives up, then up to 30 queries to change fewer words",
             prior="auto",
         ),
         Recipe(

@@ -15,7 +15,7 @@ from ..attacks.types import Codes, Floats, Grid
 from .moves import Slots
 
 SHARE = 1.0, 0.7  # of the prior's gain, in its standard deviations: mean and spread, in log-odds
-SLOT, SWAP, NOISE = 0.3, 0.7, 0.3  # spreads of the other influences, and of what adding up misses per changed word
+SLOT, SWAP, NOISE = 0.3, 0.7, 0.2  # spreads of the other influences, and of what adding up misses per changed word
 TRUST = 2.0  # answers' worth of belief in these spreads
 TINY = 1e-9
 

@@ -10,15 +10,16 @@ from ..attacks.types import Ask, Asking, Codes, Floats, Grid, Reply, Search
 from .influence import Influences
 from .moves import expected, fitted, without
 
-EXPLORE = 2.0  # a single move is chosen by its mean plus this many standard deviations
+EXPLORE = 1.5  # a single move is chosen by its mean plus this many standard deviations
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
 TIRES = 30  # answers after which that allowance has shrunk by a third
-DOUBTFUL, WARY = 0.1, 1.5  # where less of the prior's gain was found true, the allowance is so many times as wide
+DOUBTFUL = 0.1  # where less of the prior's gain was found true, nothing is given up on its word
 AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
+NEAR = 0.5  # the same for a swap that is to take the place of others
 NEW = 12  # new swaps that are considered in the place of others
-LEAST = 0.12  # words that a query must be expected to save
+LEAST = 0.05  # words that a query must be expected to save
 
 
 class _Scale:
@@ -83,7 +84,7 @@ def _next(model: Influences, here: Codes, tried: set[bytes], thorough: bool) -> 
         return whole
     if not thorough and _hopeless(model):
         return None
-    value = _step_values(model, here)
+    value = _step_values(model, here, EXPLORE)
     if model.answers < STEPS:
         best = model.best(value)
         lead = best[np.argsort(-value[best], kind="stable")][: 1 + len(here) // GROUP]
@@ -109,21 +110,21 @@ def _hopes(model: Influences, code: Codes) -> Floats:
     return value
 
 
-def _step_values(model: Influences, here: Codes) -> Floats:
+def _step_values(model: Influences, here: Codes, explore: float) -> Floats:
     """What each swap may add to a text, hopefully; the ones that are in it add nothing and come last."""
     taken = model.swaps(here)
     now = np.zeros(len(here))
     now[model.slots[taken]] = model.mean[taken]
-    value = model.mean + EXPLORE * model.deviation - now[model.slots]
+    value = model.mean + explore * model.deviation - now[model.slots]
     value[taken] = -np.inf
     return np.asarray(value, np.float64)
 
 
 def _hopeless(model: Influences) -> bool:
     """Whether the boundary is out of reach, both for the likely swaps together and for the best case of every slot."""
-    allowance = float(np.sqrt(TIRES / (TIRES + model.answers)))
     if model.share < DOUBTFUL:
-        allowance *= WARY
+        return False
+    allowance = float(np.sqrt(TIRES / (TIRES + model.answers)))
     mean, deviation = model.mean, model.deviation
     likely = model.best(mean + deviation)
     spread = np.sqrt((deviation[likely] ** 2).sum())
@@ -169,7 +170,7 @@ def _fewer(best: Codes, model: Influences) -> Iterator[Codes]:
     """Texts with fewer changed words, those that should save most words first: as they are, or with one new swap."""
     swaps = model.swaps(best)
     order = model.slots[swaps[np.argsort(model.mean[swaps], kind="stable")]]
-    value = _step_values(model, best)
+    value = _step_values(model, best, NEAR)
     fresh = np.argsort(-value, kind="stable")[:NEW]
     rows = []
     for swap in (None, *fresh[np.isfinite(value[fresh])].tolist()):
