@@ -11,7 +11,7 @@ from ..attacks.types import Answers, Ask, Asking, Codes, Floats, Grid, Reply, Se
 from .belief import Belief
 from .moves import fitted, prefixes, without
 
-LOST = 500  # draws of the whole text that leave the label as it is: the text is taken to hold
+LOST = 200  # draws of the whole text that leave the label as it is: the text is taken to hold
 STALE = 30  # draws in a row that repeat a text: the space is taken to be exhausted
 FEWER = 40  # texts of fewer words that do not flip the label, before that is given up
 NEARER = 15  # and nearer texts
@@ -28,6 +28,7 @@ class _Known:
         self.damage = damage
         self.belief = Belief(grid)
         self.flips: dict[bytes, bool] = {bytes(2 * len(grid.sizes)): False}
+        self.crossed = False  # whether a text has flipped: before that a label that stays is due to the distance, not to the swaps
 
     def near(self, answers: Answers, codes: Codes) -> Floats:
         """Similarity; without an encoder, less the further down the lists the swaps stand."""
@@ -50,8 +51,9 @@ class _Known:
             block = rows[start : start + BLOCK]
             answers = yield Ask(codes[block], until_fooled=True, encode=True)
             for row, allowed, answered, fooled in zip(block, answers.allowed, answers.answered, answers.fooled, strict=True):
-                if answered:
+                if answered and (fooled or self.crossed):
                     self.belief.learn(codes[row], bool(fooled))
+                    self.crossed = True
                 if answered or not allowed:
                     self.flips[codes[row].tobytes()] = bool(fooled)
             if answers.fooled.any():

@@ -11,11 +11,11 @@ from .influence import Influences
 from .moves import Slots, expected, fitted, prefixes, without
 
 DISTANCE = -4.0, 3.0  # of the clean text from the boundary, in log-odds: mean and spread
-DRAWS = 60  # texts drawn from what the labels tell, before giving up
+DRAWS = 60  # texts drawn from the model, before giving up
 LAST = 1000  # the same where it never gives up
 STALE = 30  # draws in a row that repeat a text: the space is taken to be exhausted
 HARM = 2.0  # a draw may also take swaps that should do harm, up to so much: a linear model misses how words work together
-WARMTH = 0.3, 0.04, 1.5  # spread of those draws, in standard deviations: the first, more with each text tried, the most
+WARMTH = 0.4, 1.6  # spread of those draws, in standard deviations: each draw's lies between these
 
 
 def joint(prune: int, thorough: bool = False) -> Search:
@@ -36,11 +36,14 @@ def joint(prune: int, thorough: bool = False) -> Search:
     return Search(name, "label", about + ("; hardly gives up" if thorough else ""), run)
 
 
-def _ask(model: Influences, code: Codes) -> Generator[Ask, Reply, bool]:
+def _ask(model: Influences, code: Codes, near: bool = True) -> Generator[Ask, Reply, bool]:
+    """Whether a text flips. Far from the boundary only that it does is told to the model: a label that stays would be put
+    down to the swaps, where mostly the distance is to blame."""
     answers = yield Ask(code[None])
-    if answers.answered[0]:
-        model.learn_label(code, bool(answers.fooled[0]))
-    return bool(answers.fooled[0])
+    flipped = bool(answers.fooled[0])
+    if answers.answered[0] and (near or flipped):
+        model.learn_label(code, flipped)
+    return flipped
 
 
 def _doubling(grid: Grid, gain: Floats, model: Influences) -> Generator[Ask, Reply, Codes | None]:
@@ -54,20 +57,18 @@ def _doubling(grid: Grid, gain: Floats, model: Influences) -> Generator[Ask, Rep
     low = 0
     for length, whole in zip(lengths, prefixes(order, choice, lengths), strict=True):
         code = yield from fitted(whole, value)
-        if (yield from _ask(model, code)):
+        if (yield from _ask(model, code, near=False)):
             return (yield from _bisect(model, code, order[code[order] > 0], low))
         low = int(length) if code is whole else 0
     return None
 
 
 def _drawing(model: Influences, rng: np.random.Generator, draws: int) -> Generator[Ask, Reply, Codes | None]:
-    """Influences as they may be, given the labels so far: all swaps that would do little harm, together."""
+    """Influences as they may be: all swaps that would do little harm, together."""
     tried = set[bytes]()
     stale = 0
     while draws and stale < STALE:
-        coolest, rise, warmest = WARMTH
-        warmth = min(coolest + rise * len(tried), warmest)
-        value = model.mean + warmth * model.deviation * rng.normal(size=len(model.slots))
+        value = model.mean + rng.uniform(*WARMTH) * model.deviation * rng.normal(size=len(model.slots))
         picks = model.best(value)
         picks = picks[value[picks] > -HARM * rng.random()]
         whole = model.code(picks)
@@ -80,7 +81,7 @@ def _drawing(model: Influences, rng: np.random.Generator, draws: int) -> Generat
         if code is not whole and code.tobytes() in tried:
             continue
         tried.add(code.tobytes())
-        if (yield from _ask(model, code)):
+        if (yield from _ask(model, code, near=False)):
             order = picks[np.argsort(-model.mean[picks], kind="stable")]
             kept = model.slots[order]
             return (yield from _bisect(model, code, kept[code[kept] > 0], 0))
