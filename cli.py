@@ -195,6 +195,11 @@ def _parser() -> argparse.ArgumentParser:
     prior.add_argument("--labels", required=True, metavar="A,B,...", help="class names in the order of the victim's scores")
     prior.add_argument("--text-column", metavar="NAME")
     prior.add_argument("--label-column", metavar="NAME")
+    prior.add_argument(
+        "--plain",
+        action="store_true",
+        help="words alone: without GloVe's vectors (76 MB, fetched once), by which rare words learn",
+    )
     prior.add_argument("--out", required=True, metavar="FILE.npz", help="where the prior goes")
     verbs.add_parser("train", help="train a victim from labelled texts", add_help=False)
     build = verbs.add_parser("build", help="build a search space's table from vectors and constraints", add_help=False)
@@ -423,14 +428,15 @@ def _look(name: str, texts: Sequence[str], similarity: bool) -> int:
 
 def _train_prior(args: argparse.Namespace) -> int:
     from .benchmarks.data import read_examples
-    from .ranking.fit_prior import fit
+    from .ranking.fit_prior import fit, glove
 
     out = Path(args.out)
     if out.suffix != ".npz":
         raise ValueError(f"--out {args.out}: a prior is a .npz file")
     labels = tuple(name.strip().lower() for name in args.labels.split(","))
     examples = read_examples(args.data, args.text_column, args.label_column, labels)
-    prior, right = fit(examples, labels, f"linear({out.stem})", (str(Path(args.data).stem),))
+    vectors = None if args.plain else glove()
+    prior, right = fit(examples, labels, f"linear({out.stem})", (str(Path(args.data).stem),), vectors=vectors)
     prior.save(out)
     print(
         f"{len(examples)} texts, {len(prior.numbers)} words, {100 * right:.1f} % right on one text in ten; written to {out}"

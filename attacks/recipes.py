@@ -89,8 +89,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "scrimp-pruned",
             SPACES["wordnet"],
-            SEARCHES["posterior-30-thorough"],
-            "the same, never gives up, then up to 30 queries to change fewer words",
+            SEARCHES["posterior-28-thorough"],
+            "the same, never gives up, then up to 28 queries to change fewer words",
             prior="auto",
         ),
         Recipe(
@@ -282,7 +282,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         # The same three steps without what the original wastes: words are put in by doubling and taken out by bisection, each
         # label moves a belief about every swap, and only texts that may win are asked. Fewer words first, then similarity.
-        # The belief starts from a prior where there is one, and a text is given up after 500 draws, not 2,500.
+        # The belief starts from a prior where there is one, and a text is given up after 200 draws, not 2,500.
         Recipe(
             "hard-label",
             SPACES["counterfitted"].with_rules(SameClass()),

@@ -28,7 +28,9 @@ class _Known:
         self.damage = damage
         self.belief = Belief(grid)
         self.flips: dict[bytes, bool] = {bytes(2 * len(grid.sizes)): False}
-        self.crossed = False  # whether a text has flipped: before that a label that stays is due to the distance, not to the swaps
+        self.crossed = (
+            False  # whether a text has flipped: before that a label that stays is due to the distance, not to the swaps
+        )
 
     def near(self, answers: Answers, codes: Codes) -> Floats:
         """Similarity; without an encoder, less the further down the lists the swaps stand."""

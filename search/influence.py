@@ -96,28 +96,21 @@ class Influences:
     def chances(self, codes: Codes) -> Floats:
         """That each of these texts is past the boundary, seen from the most alike of the texts known so far."""
         known = np.array(self._texts)
-        slots = np.flatnonzero(codes.any(0) | known.any(0))  # only these differ
-        codes, known = codes[:, slots], known[:, slots]
-        far = np.array([(known != code).sum(1) for code in codes])
-        near = far.shape[1] - 1 - far[:, ::-1].argmin(1)
-        involved: Slots = np.unique(
-            np.concatenate([self.first[slots] + rows - 1 for rows in (codes, known)])[np.concatenate([codes, known]) > 0]
-        )
-        come, gone = (
-            (rows[:, np.searchsorted(slots, self.slots[involved])] == self.choices[involved]).astype(np.float64)
-            for rows in (codes, known[near])
-        )
-        moved = come - gone
-        mean = np.array(self._odds)[near] + moved @ self.mean[involved]
-        noise = self.scale * NOISE**2 * far[np.arange(len(codes)), near]
-        deviation = np.sqrt(np.maximum(((moved @ self.covariance(involved)) * moved).sum(1), 0) + noise + TINY)
-        return np.array([erfc(-value / sqrt(2)) / 2 for value in (mean / deviation).tolist()])
-
-    def covariance(self, swaps: Slots) -> Floats:
-        """Of the influences of these swaps with each other, wider where answers surprised."""
-        gain, slots, told = self._gain[swaps], self.slots[swaps], self._rows[: self.answers, swaps]
-        before = SHARE[1] ** 2 * np.outer(gain, gain) + SLOT**2 * (slots[:, None] == slots) + SWAP**2 * np.eye(len(swaps))
-        return np.asarray(self.scale * (before - told.T @ told), np.float64)
+        some = np.flatnonzero(codes.any(0) | known.any(0))  # no other slot differs anywhere
+        codes, known = codes[:, some], known[:, some]
+        apart = np.array([(known != code).sum(1) for code in codes])
+        base = apart.shape[1] - 1 - apart[:, ::-1].argmin(1)
+        before = known[base]
+        both = np.concatenate([codes, before])
+        swaps: Slots = np.unique((self.first[some] + both - 1)[both > 0])
+        place, choice = np.searchsorted(some, self.slots[swaps]), self.choices[swaps]
+        moved = (codes[:, place] == choice).astype(np.float64) - (before[:, place] == choice)
+        mean = np.array(self._odds)[base] + moved @ self.mean[swaps]
+        variance = (SHARE[1] * (moved @ self._gain[swaps])) ** 2 + SWAP**2 * np.abs(moved).sum(1)
+        variance += SLOT**2 * ((codes > 0) != (before > 0)).sum(1)
+        variance -= ((moved @ self._rows[: self.answers, swaps].T) ** 2).sum(1)
+        variance = np.maximum(variance, 0) + NOISE**2 * apart[np.arange(len(codes)), base]
+        return np.array([erfc(-value / sqrt(2)) / 2 for value in (mean / np.sqrt(self.scale * variance + TINY)).tolist()])
 
     def _between(self, base: Codes, code: Codes) -> tuple[Slots, Floats]:
         """The swaps by which two codes differ: 1 for those that come, -1 for those that go."""

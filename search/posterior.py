@@ -17,9 +17,9 @@ DOUBTFUL = 0.1  # where less of the prior's gain was found true, nothing is give
 AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
-NEAR = 0.5  # the same for a swap that is to take the place of others
 NEW = 12  # new swaps that are considered in the place of others
 LEAST = 0.05  # words that a query must be expected to save
+STEPWISE = 64  # numbers of words that are considered: every one up to this, further apart in longer moves
 
 
 class _Scale:
@@ -46,15 +46,15 @@ def posterior(prune: int, thorough: bool = False) -> Search:
         model = Influences(grid, gain if informed else None, scale(clean.margin[0]))
         found = yield from _climb(model, scale, thorough or not informed)
         if found is not None:
-            yield from _prune(*found, model, scale, prune)
+            yield from _prune(found, model, scale, prune)
 
     about = f"joint moves by a model that starts at the prior and learns; {prune} queries to put words back"
     name = f"posterior-{prune}" + ("-thorough" if thorough else "")
     return Search(name, "scores", about + ("; never gives up" if thorough else ""), run)
 
 
-def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, Reply, tuple[Codes, float] | None]:
-    """Moves until one fools, or until there is no hope left; the code that fooled and its log-odds."""
+def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, Reply, Codes | None]:
+    """Moves until one fools, or until there is no hope left; the code that fooled."""
     here, level = np.zeros(len(model.first), np.int16), model.start
     tried = {here.tobytes()}  # asked for, or found to break a rule
     while True:
@@ -72,7 +72,7 @@ def _climb(model: Influences, scale: _Scale, thorough: bool) -> Generator[Ask, R
         odds = scale(answers.margin[0])
         model.learn_odds(code, odds)
         if answers.fooled[0]:
-            return code, odds
+            return code
         if odds > level:
             here, level = code, odds
 
@@ -143,14 +143,19 @@ def _smallest(model: Influences, here: Codes) -> Codes:
     picks = picks[np.argsort(-value, kind="stable")][: int((value > 0).sum())]
     if not len(picks):
         return here
-    codes = np.tile(here, (len(picks), 1))
-    for row, swap in enumerate(picks):
-        codes[row:, model.slots[swap]] = model.choices[swap]
+    lengths = _lengths(len(picks))
+    codes = np.tile(here, (len(lengths), 1))
+    for row, length in zip(codes, lengths, strict=True):
+        row[model.slots[picks[:length]]] = model.choices[picks[:length]]
     likely = np.flatnonzero(model.chances(codes) >= AIM)
     return np.asarray(codes[likely[0] if len(likely) else -1], np.int16)
 
 
-def _prune(best: Codes, odds: float, model: Influences, scale: _Scale, allowance: int) -> Asking:
+def _lengths(n: int) -> list[int]:
+    return np.unique(np.geomspace(1, n, STEPWISE).round().astype(int)).tolist() if n > STEPWISE else list(range(1, n + 1))
+
+
+def _prune(best: Codes, model: Influences, scale: _Scale, allowance: int) -> Asking:
     """Fewer words: the text that is expected to save most of them, until none promises enough."""
     tried: set[bytes] = set()
     for _ in range(allowance):
@@ -160,34 +165,33 @@ def _prune(best: Codes, odds: float, model: Influences, scale: _Scale, allowance
         tried.add(trial.tobytes())
         answers = yield Ask(trial[None])
         if answers.answered[0]:
-            moved = scale(answers.margin[0])
-            model.learn_odds(trial, moved)
+            model.learn_odds(trial, scale(answers.margin[0]))
             if answers.fooled[0]:
-                best, odds = trial, moved
+                best = trial
 
 
 def _fewer(best: Codes, model: Influences) -> Iterator[Codes]:
     """Texts with fewer changed words, those that should save most words first: as they are, or with one new swap."""
     swaps = model.swaps(best)
     order = model.slots[swaps[np.argsort(model.mean[swaps], kind="stable")]]
-    value = _step_values(model, best, NEAR)
+    value = _step_values(model, best, 0.0)
     fresh = np.argsort(-value, kind="stable")[:NEW]
-    rows = []
+    codes = []
     for swap in (None, *fresh[np.isfinite(value[fresh])].tolist()):
         stays = order if swap is None else order[order != model.slots[swap]]
-        codes = np.tile(best, (len(stays) + 1, 1))
-        codes[:, stays] *= np.tri(len(stays) + 1, len(stays), -1, np.int16) == 0
-        if swap is not None:
-            codes[:, model.slots[swap]] = model.choices[swap]
-        rows.append(codes)
-    codes = np.concatenate(rows)
-    saved = np.count_nonzero(best) - np.count_nonzero(codes, axis=1)
-    few = (saved > 0) & codes.any(1)
+        for length in (0, *_lengths(len(stays))):
+            code = without(best, stays[:length])
+            if swap is not None:
+                code[model.slots[swap]] = model.choices[swap]
+            codes.append(code)
+    trials = np.array(codes)
+    saved = np.count_nonzero(best) - np.count_nonzero(trials, axis=1)
+    few = (saved > 0) & trials.any(1)
     if not few.any():
         return
-    codes, saved = codes[few], saved[few]
-    worth = saved * model.chances(codes)
+    trials, saved = trials[few], saved[few]
+    worth = saved * model.chances(trials)
     for row in np.argsort(-worth, kind="stable"):
         if worth[row] < LEAST:
             return
-        yield codes[row]
+        yield trials[row]

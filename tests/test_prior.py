@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -50,6 +51,33 @@ def test_a_linear_prior_learns_which_words_speak_for_a_class(tmp_path: Path) -> 
     assert np.allclose(again.weights, prior.weights, atol=0.01)
     assert (fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",))[0].weights == prior.weights).all()
     assert fit(labelled(400, shuffled=True), ("bad", "good"), "x", ())[1] < 0.7
+
+
+def test_words_of_like_vectors_weigh_alike() -> None:
+    rng = np.random.default_rng(7)
+    mood = np.array([1.0, 0.0, 0.0, 0.0])
+    told = {**dict.fromkeys(GOOD, mood), **dict.fromkeys(BAD, -mood), "superb": mood, "dire": -mood, "table": 0 * mood}
+    known = [*told, "the", "evening", "was", "as", "number"]
+    near = np.array([told.get(word, 0 * mood) for word in known]) + rng.normal(0, 0.05, (len(known), 4))
+    vectors = (known, near.astype(np.float32))
+    prior, right = fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",), vectors=vectors)
+    assert right > 0.95
+
+    def weight(word: str) -> float:
+        row = prior.weights[prior.numbers.get(word, -1)]
+        return float(row[1] - row[0])
+
+    assert weight("superb") > 0.2 * weight("warm") > 0  # neither is in any text
+    assert weight("dire") < 0.2 * weight("cold") < 0
+    assert abs(weight("table")) < 0.1 * weight("superb")
+    plain, _ = fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",))
+    assert "superb" not in plain.numbers
+    assert (
+        fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",), vectors=vectors)[0].weights == prior.weights
+    ).all()
+    strange = (["xylophone"], np.ones((1, 4), np.float32))
+    same, _ = fit(labelled(400), ("bad", "good"), "linear(mood)", ("mood",), vectors=strange)  # no word of the texts
+    assert np.allclose(same.weights[: len(plain.weights) - 1], plain.weights[:-1], atol=1e-3)
 
 
 def test_gains_are_differences_of_weights() -> None:
@@ -233,34 +261,49 @@ def _four_slots() -> Grid:
 
 
 def test_the_model_is_bayesian_regression() -> None:
-    """The running update against the closed form with whole matrices."""
+    """The running update against the closed form with whole matrices: each text tells how it differs from the most alike."""
     from scrimp.search.influence import NOISE, SHARE, SLOT, SWAP
+
+    def spelt(code: np.ndarray) -> np.ndarray:
+        row = np.zeros(12)
+        row[[3 * slot + choice - 1 for slot, choice in enumerate(code) if choice]] = 1
+        return row
+
+    def nearest(code: np.ndarray, known: list[np.ndarray]) -> int:
+        return min(reversed(range(len(known))), key=lambda at: int((known[at] != code).sum()))
 
     rng = np.random.default_rng(2)
     gain = rng.normal(size=(4, 3))
     model = Influences(_four_slots(), gain, -2.0)
-    codes = rng.integers(0, 4, (6, 4)).astype(np.int16)
+    codes = rng.integers(0, 4, (7, 4)).astype(np.int16)
     codes[0] = [1, 0, 0, 0]
-    odds = rng.uniform(-3, -0.1, 6)
+    odds = rng.uniform(-3, -0.1, 7)
+    known, values = [np.zeros(4, np.int16)], [-2.0]
+    rows, noise, moved = [], [], []
     for code, value in zip(codes, odds, strict=True):
+        base = nearest(code, known)
+        rows.append(spelt(code) - spelt(known[base]))
+        noise.append(NOISE**2 * (code != known[base]).sum())
+        moved.append(value - values[base])
+        known.append(code)
+        values.append(value)
         model.learn_odds(code, float(value))
-    scaled = (gain / gain.std()).ravel()
+    scaled, design = (gain / gain.std()).ravel(), np.array(rows)
     same_slot = np.kron(np.eye(4), np.ones((3, 3)))
     prior = SHARE[1] ** 2 * np.outer(scaled, scaled) + SLOT**2 * same_slot + SWAP**2 * np.eye(12)
-    design = np.zeros((6, 12))
-    for row, code in enumerate(codes):
-        for slot, choice in enumerate(code):
-            if choice:
-                design[row, 3 * slot + choice - 1] = 1
-    noise = np.diag(NOISE**2 * (codes > 0).sum(1))
-    weight = prior @ design.T @ np.linalg.inv(design @ prior @ design.T + noise)
-    missed = odds + 2.0 - design @ (SHARE[0] * scaled)
-    assert np.allclose(model.mean, SHARE[0] * scaled + weight @ missed)
-    ratio = model.deviation**2 / np.diag(prior - weight @ design @ prior)
-    assert np.allclose(ratio, ratio[0])
-    share = SHARE[1] ** 2 * (design @ scaled) @ np.linalg.inv(design @ prior @ design.T + noise) @ missed
-    assert np.isclose(model.share, SHARE[0] + share)
+    inner = np.linalg.inv(design @ prior @ design.T + np.diag(noise))
+    missed = moved - design @ (SHARE[0] * scaled)
+    mean, spread = SHARE[0] * scaled + prior @ design.T @ inner @ missed, prior - prior @ design.T @ inner @ design @ prior
+    assert np.allclose(model.mean, mean)
+    assert np.allclose(model.deviation**2, model.scale * np.diag(spread))
+    assert np.isclose(model.share, SHARE[0] + SHARE[1] ** 2 * (design @ scaled) @ inner @ missed)
     assert model.start == -2.0
+    asked = rng.integers(0, 4, (20, 4)).astype(np.int16)
+    for code, chance in zip(asked, model.chances(asked), strict=True):
+        base = nearest(code, known)
+        step = spelt(code) - spelt(known[base])
+        scale = np.sqrt(model.scale * (step @ spread @ step + NOISE**2 * (code != known[base]).sum()) + 1e-12)
+        assert chance == pytest.approx(NormalDist().cdf((values[base] + step @ mean) / scale), abs=1e-4)
 
 
 @pytest.mark.parametrize("flipped", [True, False])
@@ -287,7 +330,11 @@ def test_a_label_moves_the_model_as_it_should(flipped: bool) -> None:
     assert np.isclose(model.start, start[kept].mean(), atol=0.01)
 
 
-def test_the_command_trains_and_uses_a_prior(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_trains_and_uses_a_prior(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = (["marvellous", *GOOD, *BAD], np.array([[1.0], *[[1.0]] * 4, *[[-1.0]] * 4], np.float32))
+    monkeypatch.setattr("scrimp.ranking.fit_prior.glove", lambda: vectors)
     data = tmp_path / "moods.tsv"
     data.write_text("".join(f"{e.target}\t{e.text[0]}\n" for e in labelled(200)))
     out = tmp_path / "moods.npz"
@@ -295,6 +342,11 @@ def test_the_command_trains_and_uses_a_prior(tmp_path: Path, capsys: pytest.Capt
         main(["prior", "train", "--data", str(data), "--labels", "negative,positive", "--out", str(out)])
     assert end.value.code == 0
     assert "200 texts" in capsys.readouterr().out
+    assert "marvellous" in load_prior(out).numbers
+    with pytest.raises(SystemExit) as end:
+        main(["prior", "train", "--data", str(data), "--labels", "a,b", "--plain", "--out", str(tmp_path / "plain.npz")])
+    assert end.value.code == 0
+    assert "marvellous" not in load_prior(tmp_path / "plain.npz").numbers
     with pytest.raises(SystemExit) as end:
         main(["attack", "--n", "4", "--prior", str(out), "--no-judge", "--json", "--out", str(tmp_path / "run")])
     assert end.value.code == 0
