@@ -13,7 +13,9 @@ from .moves import Slots, expected, fitted, prefixes, without
 DISTANCE = -4.0, 3.0  # of the clean text from the boundary, in log-odds: mean and spread
 DRAWS = 60  # texts drawn from the model, before giving up
 LAST = 1000  # the same where it never gives up
-STALE = 30  # draws in a row that repeat a text: the space is taken to be exhausted
+STALE = 30  # draws in a row that repeat a text: nothing else is likely to come
+PATIENT = 200  # the same where it never gives up
+COOL = 20  # such draws that make the next one twice as warm
 HARM = 2.0  # a draw may also take swaps that should do harm, up to so much: a linear model misses how words work together
 WARMTH = 0.4, 1.6  # spread of those draws, in standard deviations: each draw's lies between these
 
@@ -27,7 +29,7 @@ def joint(prune: int, thorough: bool = False) -> Search:
         model = Influences(grid, gain if informed else None, *DISTANCE)
         found = yield from _doubling(grid, gain, model)
         if found is None:
-            found = yield from _drawing(model, rng, LAST if thorough else DRAWS)
+            found = yield from _drawing(model, rng, *(LAST, PATIENT) if thorough else (DRAWS, STALE))
         if found is not None:
             yield from _prune(found, model, prune)
 
@@ -63,12 +65,13 @@ def _doubling(grid: Grid, gain: Floats, model: Influences) -> Generator[Ask, Rep
     return None
 
 
-def _drawing(model: Influences, rng: np.random.Generator, draws: int) -> Generator[Ask, Reply, Codes | None]:
+def _drawing(model: Influences, rng: np.random.Generator, draws: int, patience: int) -> Generator[Ask, Reply, Codes | None]:
     """Influences as they may be: all swaps that would do little harm, together."""
     tried = set[bytes]()
     stale = 0
-    while draws and stale < STALE:
-        value = model.mean + rng.uniform(*WARMTH) * model.deviation * rng.normal(size=len(model.slots))
+    while draws and stale < patience:
+        warmth = rng.uniform(*WARMTH) * (1 + stale / COOL)
+        value = model.mean + warmth * model.deviation * rng.normal(size=len(model.slots))
         picks = model.best(value)
         picks = picks[value[picks] > -HARM * rng.random()]
         whole = model.code(picks)

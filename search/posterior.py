@@ -12,13 +12,13 @@ from .moves import expected, fitted, without
 
 EXPLORE = 1.5  # a single move is chosen by its mean plus this many standard deviations
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
-TIRES = 30  # answers after which that allowance has shrunk by a third
+TIRES = 120  # answers after which that allowance has shrunk by a third
 DOUBTFUL = 0.1  # where less of the prior's gain was found true, nothing is given up on its word
 AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 NEW = 12  # new swaps that are considered in the place of others
-LEAST = 0.05  # words that a query must be expected to save
+LEAST = 0.3, 0.05  # words that a query must be expected to save; the same for a thorough search
 STEPWISE = 64  # numbers of words that are considered: every one up to this, further apart in longer moves
 
 
@@ -46,7 +46,7 @@ def posterior(prune: int, thorough: bool = False) -> Search:
         model = Influences(grid, gain if informed else None, scale(clean.margin[0]))
         found = yield from _climb(model, scale, thorough or not informed)
         if found is not None:
-            yield from _prune(found, model, scale, prune)
+            yield from _prune(found, model, scale, prune, LEAST[thorough])
 
     about = f"joint moves by a model that starts at the prior and learns; {prune} queries to put words back"
     name = f"posterior-{prune}" + ("-thorough" if thorough else "")
@@ -155,11 +155,11 @@ def _lengths(n: int) -> list[int]:
     return np.unique(np.geomspace(1, n, STEPWISE).round().astype(int)).tolist() if n > STEPWISE else list(range(1, n + 1))
 
 
-def _prune(best: Codes, model: Influences, scale: _Scale, allowance: int) -> Asking:
+def _prune(best: Codes, model: Influences, scale: _Scale, allowance: int, least: float) -> Asking:
     """Fewer words: the text that is expected to save most of them, until none promises enough."""
     tried: set[bytes] = set()
     for _ in range(allowance):
-        trial = next((code for code in _fewer(best, model) if code.tobytes() not in tried), None)
+        trial = next((code for code in _fewer(best, model, least) if code.tobytes() not in tried), None)
         if trial is None:
             return
         tried.add(trial.tobytes())
@@ -170,7 +170,7 @@ def _prune(best: Codes, model: Influences, scale: _Scale, allowance: int) -> Ask
                 best = trial
 
 
-def _fewer(best: Codes, model: Influences) -> Iterator[Codes]:
+def _fewer(best: Codes, model: Influences, least: float) -> Iterator[Codes]:
     """Texts with fewer changed words, those that should save most words first: as they are, or with one new swap."""
     swaps = model.swaps(best)
     order = model.slots[swaps[np.argsort(model.mean[swaps], kind="stable")]]
@@ -192,6 +192,6 @@ def _fewer(best: Codes, model: Influences) -> Iterator[Codes]:
     trials, saved = trials[few], saved[few]
     worth = saved * model.chances(trials)
     for row in np.argsort(-worth, kind="stable"):
-        if worth[row] < LEAST:
+        if worth[row] < least:
             return
         yield trials[row]
