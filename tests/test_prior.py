@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from statistics import NormalDist
 
@@ -12,12 +13,13 @@ import numpy as np
 import pytest
 import scrimp
 from scrimp import Example, Target, attack, load_victim, read_examples
-from scrimp.attacks.types import Ask, Grid
+from scrimp.attacks.types import Answers, Ask, Grid
 from scrimp.cli import main
 from scrimp.ranking.fit_prior import fit
 from scrimp.ranking.prior import SHIPPED, Guided, Linear, Surrogate, choose_prior, fingerprint, load_prior
 from scrimp.ranking.saliency import single_swaps
 from scrimp.search.influence import Influences
+from scrimp.search.joint import _doubling
 from scrimp.search.moves import fitted, prefixes
 from scrimp.spaces import SPACES, ShareChanged
 from scrimp.spaces.grid import Slot, WordGrid
@@ -180,9 +182,9 @@ def test_a_good_prior_saves_queries_and_a_useless_one_costs_little() -> None:
     greedy, random = figures("greedy-wordnet"), figures("random-wordnet")
     informed, misled, alone = figures("scrimp"), figures("scrimp", useless), figures("scrimp", "none")
     assert informed[0] >= greedy[0] - 3
-    assert informed[1] < 0.65 * greedy[1]
+    assert informed[1] < 0.5 * greedy[1]
     assert misled[1] < random[1]
-    assert misled[0] >= random[0] - 6
+    assert misled[0] >= random[0] - 2
     assert alone[0] >= random[0] - 2
     pruned = attack("wordcnn-mr", texts, "scrimp-pruned", guide=None, judge=None).summary
     quick = attack("wordcnn-mr", texts, "scrimp", guide=None, judge=None).summary
@@ -412,3 +414,71 @@ def test_many_small_influences_add_up_in_few_queries() -> None:
     assert found[0].status == "fooled"
     assert found[0].charged < 20
     assert 31 <= len(found[0].changes) < 50
+
+
+def _worth(*words: str) -> Callable[[list[str]], list[list[float]]]:
+    """A victim of texts of letters: each of these lost, whatever stands in its place, is worth 2 in log-odds of 3."""
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        odds = [2 * sum(word not in text.split() for word in words) - 3 for text in texts]
+        return [[1 - 1 / (1 + np.exp(-value)), 1 / (1 + np.exp(-value))] for value in odds]
+
+    return predict
+
+
+def test_pruning_finds_the_few_words_that_matter() -> None:
+    """Two of sixty words decide, and the prior knows nothing of it."""
+    rows = [(" ".join(f"w{i}" for i in range(60)), 0)]
+    found = attack(
+        _worth("w7", "w41"), rows, "scrimp-pruned", space=_Many(), prior="none", budget=200, judge=None, guide=None
+    )
+    assert found[0].status == "fooled"
+    assert {change.before for change in found[0].changes} == {"w7", "w41"}
+    assert found[0].charged < 45
+
+
+def test_a_step_may_put_a_word_back() -> None:
+    """A prior that is wrong about a word: its swap is taken with the others, and given up again."""
+
+    sent: list[str] = []
+
+    def predict(texts: list[str]) -> list[list[float]]:
+        sent.extend(texts)
+        odds = [sum(w for w, word in zip((4, 1.5, -3), text.split(), strict=True) if word == "b") - 4.2 for text in texts]
+        return [[1 - 1 / (1 + np.exp(-value)), 1 / (1 + np.exp(-value))] for value in odds]
+
+    class Wrong(_Many):
+        name = "wrong"
+
+        def __call__(self, examples: Sequence[Example]) -> list[Grid]:
+            grids = super().__call__(examples)
+            for grid in grids:
+                grid.gain = np.array([[3.0], [2.0], [1.0]])
+            return grids
+
+    found = attack(predict, [("a a a", 0)], "scrimp", space=Wrong(), budget=4, judge=None, guide=None)
+    assert sent[1] == "b b b"
+    assert [change.position for change in found[0].changes] == [0, 1]
+    assert found[0].status == "fooled"
+
+
+def test_a_label_that_stays_teaches_nothing_before_the_first_flip() -> None:
+    (grid,) = _Many()([Example("x", ("a a a a a a a a",), 0)])
+    gain = np.arange(8.0, 0, -1)[:, None]
+
+    def told(replies: Iterator[bool]) -> list[int]:
+        """How many answers the model has taken in, after each reply."""
+        model, counts = Influences(grid, gain, -4.0, 3.0), []
+        asking = _doubling(grid, gain, model)
+        try:
+            ask = next(asking)
+            while True:
+                yes = np.ones(len(ask.codes), bool)
+                fooled = yes & (ask.pay and next(replies))
+                ask = asking.send(Answers(yes, yes, fooled, np.full(len(yes), np.nan), np.zeros((len(yes), 0), np.float32)))
+                counts.append(model.answers)
+        except StopIteration:
+            return counts
+
+    assert set(told(repeat(False))) == {0}
+    assert told(iter([False, False, False, True, False, True]))[-1] >= 2  # the flip, and what bisection shows
