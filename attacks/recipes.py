@@ -89,8 +89,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "scrimp-pruned",
             SPACES["wordnet"],
-            SEARCHES["posterior-28-thorough"],
-            "the same, never gives up, then up to 28 queries to change fewer words",
+            SEARCHES["posterior-33-thorough"],
+            "the same, never gives up, then up to 33 queries to change fewer words",
             prior="auto",
         ),
         Recipe(

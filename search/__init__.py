@@ -36,7 +36,7 @@ SEARCHES: dict[str, Search] = {
         joint(prune=4),
         joint(prune=60, thorough=True),
         posterior(prune=4),
-        posterior(prune=28, thorough=True),
+        posterior(prune=33, thorough=True),
         most_similar(RANKINGS["deletion"]),
         most_similar(RANKINGS["deletion"], whole_slots=True),
         renewing(RANKINGS["deletion"]),

@@ -13,12 +13,13 @@ from .moves import expected, fitted, without
 EXPLORE = 1.5  # a single move is chosen by its mean plus this many standard deviations
 HOPE = 2.0  # give up when even the best swaps plus this many deviations of their sum stay short of the boundary
 TIRES = 120  # answers after which that allowance has shrunk by a third
+EARLY = 6  # answers before which nothing is given up: they may yet show that the prior is wrong
 DOUBTFUL = 0.1  # where less of the prior's gain was found true, nothing is given up on its word
 AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 NEW = 12  # new swaps that are considered in the place of others
-LEAST = 0.3, 0.05  # words that a query must be expected to save; the same for a thorough search
+LEAST = 0.3, 0.02  # words that a query must be expected to save; the same for a thorough search
 STEPWISE = 64  # numbers of words that are considered: every one up to this, further apart in longer moves
 
 
@@ -122,7 +123,7 @@ def _step_values(model: Influences, here: Codes, explore: float) -> Floats:
 
 def _hopeless(model: Influences) -> bool:
     """Whether the boundary is out of reach, both for the likely swaps together and for the best case of every slot."""
-    if model.share < DOUBTFUL:
+    if model.share < DOUBTFUL or model.answers < EARLY:
         return False
     allowance = float(np.sqrt(TIRES / (TIRES + model.answers)))
     mean, deviation = model.mean, model.deviation
