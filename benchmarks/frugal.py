@@ -39,12 +39,10 @@ SETTINGS = (
     Setting("mr", "wordcnn-mr", "mr.gz", 200),
     Setting("mr-floor", "wordcnn-mr", "mr.gz", 200, floor=0.8),
     Setting("imdb", "imdb-spacy", "imdb.gz", 100),
-    Setting("imdb-floor", "imdb-spacy", "imdb.gz", 50, ("scrimp", "greedy-wordnet"), floor=0.95),
+    Setting("imdb-floor", "imdb-spacy", "imdb.gz", 50, OURS + OTHERS[:-1], floor=0.95),
     Setting("imdb-wordcnn", "models/imdb-wordcnn", "imdb.gz", 100, OURS + OTHERS[:-1], prior="mr"),
-    Setting("mr-minilm", "models/mr-minilm", "mr.gz", 200, OURS[:-1] + OTHERS[:-1]),
-    Setting(
-        "mr-minilm-surrogate", "models/mr-minilm", "mr.gz", 200, ("scrimp", "scrimp-pruned"), prior="models/imdb-minilm"
-    ),
+    Setting("mr-minilm", "models/mr-minilm", "mr.gz", 200, OURS + OTHERS[:-1]),
+    Setting("mr-minilm-surrogate", "models/mr-minilm", "mr.gz", 200, OURS, prior="models/imdb-minilm"),
     Setting("snli", "models/snli-infersent", "snli.gz", 200, PAIRS, prior="models/snli-decomposable", edit=(1,)),
     Setting("mr-prior-none", "wordcnn-mr", "mr.gz", 200, OURS, prior="none"),
     Setting("mr-prior-shuffled", "wordcnn-mr", "mr.gz", 200, OURS, prior="shuffled"),
