@@ -19,7 +19,7 @@ AIM = 0.8  # a joint move is as small as it may be for this chance that it fools
 GROUP, STEPS = 15, 100  # a step changes one slot in so many, a single one in short texts; after so many answers single ones
 FAR = 3.0  # the distance to the boundary of a value, in log-odds
 NEW = 12  # new swaps that are considered in the place of others
-LEAST = 0.3, 0.02  # words that a query must be expected to save; the same for a thorough search
+LEAST = 0.3, 0.04  # words that a query must be expected to save; the same for a thorough search
 STEPWISE = 64  # numbers of words that are considered: every one up to this, further apart in longer moves
 
 
