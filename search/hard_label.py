@@ -28,9 +28,6 @@ class _Known:
         self.damage = damage
         self.belief = Belief(grid)
         self.flips: dict[bytes, bool] = {bytes(2 * len(grid.sizes)): False}
-        self.crossed = (
-            False  # whether a text has flipped: before that a label that stays is due to the distance, not to the swaps
-        )
 
     def near(self, answers: Answers, codes: Codes) -> Floats:
         """Similarity; without an encoder, less the further down the lists the swaps stand."""
@@ -53,9 +50,8 @@ class _Known:
             block = rows[start : start + BLOCK]
             answers = yield Ask(codes[block], until_fooled=True, encode=True)
             for row, allowed, answered, fooled in zip(block, answers.allowed, answers.answered, answers.fooled, strict=True):
-                if answered and (fooled or self.crossed):
+                if answered:
                     self.belief.learn(codes[row], bool(fooled))
-                    self.crossed = True
                 if answered or not allowed:
                     self.flips[codes[row].tobytes()] = bool(fooled)
             if answers.fooled.any():
