@@ -92,7 +92,12 @@ def fit(
         total.backward()  # type: ignore[no-untyped-call]
         return total
 
-    optimiser.step(loss)  # type: ignore[no-untyped-call]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the order of sums, and so the result, depends on it
+    try:
+        optimiser.step(loss)  # type: ignore[no-untyped-call]
+    finally:
+        torch.set_num_threads(threads)
     with torch.no_grad():
         right = float((logits().argmax(1) == gold)[measured].float().mean())
         learnt = (shared @ slope).numpy()
