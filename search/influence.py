@@ -98,16 +98,17 @@ class Influences:
         known = np.array(self._texts)
         some = np.flatnonzero(codes.any(0) | known.any(0))  # no other slot differs anywhere
         codes, known = codes[:, some], known[:, some]
-        apart = np.array([(known != code).sum(1) for code in codes])
-        base = apart.shape[1] - 1 - apart[:, ::-1].argmin(1)
-        before = known[base]
-        both = np.concatenate([codes, before])
+        both = np.concatenate([codes, known])
         swaps: Slots = np.unique((self.first[some] + both - 1)[both > 0])
         place, choice = np.searchsorted(some, self.slots[swaps]), self.choices[swaps]
-        moved = (codes[:, place] == choice).astype(np.float64) - (before[:, place] == choice)
+        held, held_known = ((rows[:, place] == choice).astype(np.float64) for rows in (codes, known))
+        full, full_known = ((rows > 0).astype(np.float64) for rows in (codes, known))
+        apart = full.sum(1)[:, None] + full_known.sum(1) - full @ full_known.T - held @ held_known.T  # slots that differ
+        base = apart.shape[1] - 1 - apart[:, ::-1].argmin(1)
+        moved = held - held_known[base]
         mean = np.array(self._odds)[base] + moved @ self.mean[swaps]
         variance = (SHARE[1] * (moved @ self._gain[swaps])) ** 2 + SWAP**2 * np.abs(moved).sum(1)
-        variance += SLOT**2 * ((codes > 0) != (before > 0)).sum(1)
+        variance += SLOT**2 * np.abs(full - full_known[base]).sum(1)
         variance -= ((moved @ self._rows[: self.answers, swaps].T) ** 2).sum(1)
         variance = np.maximum(variance, 0) + NOISE**2 * apart[np.arange(len(codes)), base]
         return np.array([erfc(-value / sqrt(2)) / 2 for value in (mean / np.sqrt(self.scale * variance + TINY)).tolist()])
