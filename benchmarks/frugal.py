@@ -39,7 +39,7 @@ SETTINGS = (
     Setting("mr", "wordcnn-mr", "mr.gz", 200),
     Setting("mr-floor", "wordcnn-mr", "mr.gz", 200, floor=0.8),
     Setting("imdb", "imdb-spacy", "imdb.gz", 100),
-    Setting("imdb-floor", "imdb-spacy", "imdb.gz", 50, OURS + OTHERS[:-1], floor=0.95),
+    Setting("imdb-floor", "imdb-spacy", "imdb.gz", 50, ("scrimp", "greedy-wordnet"), floor=0.95),
     Setting("imdb-wordcnn", "models/imdb-wordcnn", "imdb.gz", 100, OURS + OTHERS[:-1], prior="mr"),
     Setting("mr-minilm", "models/mr-minilm", "mr.gz", 200, OURS + OTHERS[:-1]),
     Setting("mr-minilm-surrogate", "models/mr-minilm", "mr.gz", 200, OURS, prior="models/imdb-minilm"),
