@@ -113,12 +113,16 @@ def _hopes(model: Influences, code: Codes) -> Floats:
 
 def _step_values(model: Influences, here: Codes, explore: float) -> Floats:
     """What each swap may add to a text, hopefully; the ones that are in it add nothing and come last."""
-    taken = model.swaps(here)
-    now = np.zeros(len(here))
-    now[model.slots[taken]] = model.mean[taken]
-    value = model.mean + explore * model.deviation - now[model.slots]
-    value[taken] = -np.inf
+    value = model.mean + explore * model.deviation - _present(model, here)[model.slots]
+    value[model.swaps(here)] = -np.inf
     return np.asarray(value, np.float64)
+
+
+def _present(model: Influences, here: Codes) -> Floats:
+    """What the word that now stands in each slot is expected to do; 0 for the original one."""
+    swaps, now = model.swaps(here), np.zeros(len(here))
+    now[model.slots[swaps]] = model.mean[swaps]
+    return now
 
 
 def _hopeless(model: Influences) -> bool:
@@ -136,11 +140,8 @@ def _hopeless(model: Influences) -> bool:
 
 def _smallest(model: Influences, here: Codes) -> Codes:
     """The fewest swaps beyond the best text so far that are likely to cross the boundary; if none are, all that should help."""
-    taken = model.swaps(here)
-    now = np.zeros(len(here))
-    now[model.slots[taken]] = model.mean[taken]
     picks = model.best(model.mean)
-    value = model.mean[picks] - now[model.slots[picks]]
+    value = model.mean[picks] - _present(model, here)[model.slots[picks]]
     picks = picks[np.argsort(-value, kind="stable")][: int((value > 0).sum())]
     if not len(picks):
         return here
@@ -153,6 +154,7 @@ def _smallest(model: Influences, here: Codes) -> Codes:
 
 
 def _lengths(n: int) -> list[int]:
+    """From 1 to n, further and further apart where that is far."""
     return np.unique(np.geomspace(1, n, STEPWISE).round().astype(int)).tolist() if n > STEPWISE else list(range(1, n + 1))
 
 
